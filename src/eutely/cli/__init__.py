@@ -1,0 +1,33 @@
+"""The command ``eutely``: thin; each command parses, calls the package, prints."""
+
+import sys
+
+import typer
+
+from eutely.cli.common import err
+from eutely.errors import EutelyError
+
+app = typer.Typer(
+    name="eutely",
+    help="Name every cell of an animal without a single training label.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+@app.callback()
+def root() -> None:
+    """Name every cell of an animal without a single training label."""
+
+
+def main() -> None:
+    """Run the command line; what a user can put right is one line and exit code 2."""
+    try:
+        app()
+    except EutelyError as error:
+        err.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        err.print("stopped")
+        sys.exit(130)

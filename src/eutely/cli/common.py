@@ -1,0 +1,39 @@
+"""What all commands share: the options of every command and the words on the terminal."""
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+out = Console()
+"""Where results go (standard output)."""
+
+err = Console(stderr=True)
+"""Where progress, warnings and errors go (standard error)."""
+
+Inputs = Annotated[
+    list[Path],
+    typer.Argument(metavar="INPUT...", help="Files or folders; a folder stands for its specimens."),
+]
+VoxelSize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="X,Y,Z",
+        help="Voxel size in micrometres, for volumes whose file does not say (one number: cubic).",
+    ),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say warnings and errors only.")]
+
+
+def speak(verbose: bool, quiet: bool) -> None:
+    """Send the package's log to the terminal at the level that was asked for."""
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    handler = RichHandler(console=err, show_time=False, show_path=False, markup=False)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("eutely")
+    logger.handlers[:] = [handler]
+    logger.setLevel(level)

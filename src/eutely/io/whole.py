@@ -1,0 +1,38 @@
+"""Outputs that appear whole or not at all: written aside, then renamed."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from eutely.errors import WriteError
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well.
+
+    The block may create a file or a folder there, under a name with the same suffixes. An
+    existing file at ``path`` is replaced; an existing folder is replaced as well, so a caller
+    that must not overwrite checks first. When the block fails nothing of it stays.
+    """
+    aside = path.with_name(f".{uuid4().hex[:8]}.{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield aside
+        if path.is_dir() and aside.is_dir():
+            old = path.with_name(f".{uuid4().hex[:8]}.old.{path.name}")
+            path.rename(old)
+            aside.rename(path)
+            shutil.rmtree(old)
+        else:
+            os.replace(aside, path)
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        if aside.is_dir():
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            aside.unlink(missing_ok=True)

@@ -1,0 +1,237 @@
+"""The nuclei of one individual: the noun that every other part of the package is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eutely.errors import SpecimenError
+
+MICROMETRE = "um"
+"""Unit of coordinates whose file says micrometres."""
+
+VOXEL = "voxel"
+"""Unit of coordinates counted in (isotropic) voxels."""
+
+UNKNOWN = "unit"
+"""Unit of coordinates whose file says nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Specimen:
+    """Ellipsoids, and what is known of them, of one individual's ``n`` nuclei.
+
+    Immutable: arrays are copied, checked and locked on construction, so that a specimen can be
+    shared between threads. Order carries no meaning; ``ids`` tell nuclei apart.
+
+    Attributes
+    ----------
+    name
+        What the individual is called; unique in a cohort.
+    ids
+        (n,) int64, label value of the segment or ``id`` of the table row; unique.
+    centroids
+        (n, 3) float64, x, y, z in ``unit``; finite.
+    radii
+        (n, 3) float64, semi-axes in ``unit``, descending; a row of NaN where not known.
+    axes
+        (n, 3, 3) float64 or None, unit vectors of the three semi-axes, one a row; a nucleus
+        without a direction (a single voxel) has NaN.
+    features
+        further measurements, name -> (n,) float64; NaN where not known.
+    names
+        n cell names ("" where not known), or None when the file has none.
+    unit
+        of all lengths: ``um``, ``voxel``, or ``unit`` where the file does not say.
+    """
+
+    name: str
+    ids: NDArray[np.int64]
+    centroids: NDArray[np.float64]
+    radii: NDArray[np.float64]
+    axes: NDArray[np.float64] | None = None
+    features: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    names: tuple[str, ...] | None = None
+    unit: str = UNKNOWN
+
+    def __post_init__(self) -> None:
+        def put(key: str, value: object) -> None:
+            object.__setattr__(self, key, value)
+
+        count = len(self.ids)
+        put("ids", _locked(self.ids, np.int64, (count,), "ids", self.name))
+        put("centroids", _locked(self.centroids, np.float64, (count, 3), "centroids", self.name))
+        put("radii", _locked(self.radii, np.float64, (count, 3), "radii", self.name))
+        if self.axes is not None:
+            put("axes", _locked(self.axes, np.float64, (count, 3, 3), "axes", self.name))
+        put(
+            "features",
+            MappingProxyType(
+                {
+                    key: _locked(column, np.float64, (count,), f"feature '{key}'", self.name)
+                    for key, column in self.features.items()
+                }
+            ),
+        )
+        if self.names is not None:
+            put("names", tuple(str(name) for name in self.names))
+        self._check()
+
+    def _check(self) -> None:
+        if not self.name:
+            raise SpecimenError("a specimen needs a name")
+        if self.names is not None and len(self.names) != len(self):
+            raise SpecimenError(
+                f"{self.name}: {len(self.names)} names for {len(self)} nuclei; give one each"
+            )
+        bad = ~np.isfinite(self.centroids).all(axis=1)
+        if bad.any():
+            raise SpecimenError(
+                f"{self.name}: NaN or infinite coordinates at id {self.ids[bad][0]} "
+                f"({bad.sum()} of {len(self)} nuclei); remove or repair these nuclei"
+            )
+        values, counts = np.unique(self.ids, return_counts=True)
+        if (counts > 1).any():
+            raise SpecimenError(
+                f"{self.name}: id {values[counts > 1][0]} occurs {counts.max()} times; "
+                "ids must be unique within a specimen"
+            )
+        if (self.radii < 0).any():
+            raise SpecimenError(f"{self.name}: negative radii; use an empty field for 'not known'")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        name: str,
+        centroids: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        radii: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        **further: Any,
+    ) -> Specimen:
+        """Build a specimen from whatever is at hand.
+
+        Parameters
+        ----------
+        name
+            of the individual.
+        centroids
+            (n, 3), x, y, z.
+        ids
+            (n,), or None for 0 .. n - 1.
+        radii
+            (n, 3) semi-axes in any order, (n,) one radius a nucleus, or None.
+        names
+            n cell names, or None.
+        further
+            ``axes``, ``features``, ``unit`` as in the class.
+        """
+        points = np.asarray(centroids, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != 3:
+            raise SpecimenError(f"{name}: centroids have shape {points.shape}, expected (n, 3)")
+        count = len(points)
+        if radii is None:
+            lengths = np.full((count, 3), np.nan)
+        else:
+            lengths = np.asarray(radii, dtype=np.float64)
+            if lengths.ndim == 1:
+                lengths = np.repeat(lengths[:, None], 3, axis=1)
+            elif "axes" not in further and lengths.shape == (count, 3):
+                lengths = -np.sort(-lengths, axis=1)
+        number = np.arange(count) if ids is None else np.asarray(ids)
+        return cls(
+            name=name,
+            ids=number,
+            centroids=points,
+            radii=lengths,
+            names=None if names is None else tuple(names),
+            **further,
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether all fields agree; NaN equals NaN."""
+        if not isinstance(other, Specimen):
+            return NotImplemented
+        return (
+            (self.name, self.names, self.unit) == (other.name, other.names, other.unit)
+            and len(self) == len(other)
+            and list(self.features) == list(other.features)
+            and (self.axes is None) == (other.axes is None)
+            and all(
+                np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")
+                for mine, theirs in zip(self._arrays(), other._arrays(), strict=True)
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # compared by value, so not hashable
+
+    def __repr__(self) -> str:
+        named = 0 if self.names is None else sum(map(bool, self.names))
+        return f"<Specimen {self.name}: {len(self)} nuclei, {named} named, in {self.unit}>"
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        axes = [] if self.axes is None else [self.axes]
+        return [self.ids, self.centroids, self.radii, *axes, *self.features.values()]
+
+    def take(self, index: ArrayLike) -> Specimen:
+        """Return the specimen with the nuclei at ``index`` only, in that order.
+
+        Parameters
+        ----------
+        index
+            positions (m,) int, or a mask (n,) bool.
+        """
+        rows = np.arange(len(self))[np.asarray(index)]
+        return replace(
+            self,
+            ids=self.ids[rows],
+            centroids=self.centroids[rows],
+            radii=self.radii[rows],
+            axes=None if self.axes is None else self.axes[rows],
+            features={key: column[rows] for key, column in self.features.items()},
+            names=None if self.names is None else tuple(self.names[row] for row in rows),
+        )
+
+    def without_names(self) -> Specimen:
+        """Return the specimen as unsupervised code may see it."""
+        return replace(self, names=None)
+
+    def moved(self, rotation: ArrayLike, shift: ArrayLike) -> Specimen:
+        """Return the specimen after ``rotation @ x + shift``; radii stay, axes turn along.
+
+        Parameters
+        ----------
+        rotation
+            (3, 3), orthogonal.
+        shift
+            (3,), in the specimen's unit.
+        """
+        turn = np.asarray(rotation, dtype=np.float64)
+        return replace(
+            self,
+            centroids=self.centroids @ turn.T + np.asarray(shift, dtype=np.float64),
+            axes=None if self.axes is None else self.axes @ turn.T,
+        )
+
+
+def _locked(
+    values: ArrayLike, dtype: type[Any], shape: tuple[int, ...], what: str, name: str
+) -> NDArray[Any]:
+    """Return a read-only copy of ``values``, or say what is wrong with it."""
+    given = np.asarray(values)
+    if given.shape != shape:
+        raise SpecimenError(f"{name}: {what} have shape {given.shape}, expected {shape}")
+    if dtype is np.int64 and given.dtype.kind not in "iu":
+        raise SpecimenError(f"{name}: {what} are {given.dtype}, expected whole numbers")
+    copy = np.array(given, dtype=dtype)
+    copy.setflags(write=False)
+    return copy
