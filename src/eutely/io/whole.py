@@ -34,5 +34,5 @@ def whole(path: Path) -> Iterator[Path]:
     finally:
         if aside.is_dir():
             shutil.rmtree(aside, ignore_errors=True)
-        else:
-            aside.unlink(missing_ok=True)
+        elif aside.exists():
+            aside.unlink()

@@ -1,0 +1,49 @@
+import pytest
+
+from eutely.errors import WriteError
+from eutely.io.whole import whole
+
+
+def test_a_file_appears_when_the_block_ends_well(tmp_path):
+    target = tmp_path / "new" / "table.csv"
+    with whole(target) as aside:
+        aside.write_text("x")
+        assert not target.exists()
+    assert target.read_text() == "x"
+    assert [path.name for path in target.parent.iterdir()] == ["table.csv"]
+
+
+def test_nothing_appears_when_the_block_fails(tmp_path):
+    target = tmp_path / "table.csv"
+    target.write_text("old")
+
+    def fail():
+        with whole(target) as aside:
+            aside.write_text("half")
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_a_folder_is_replaced_as_a_whole(tmp_path):
+    target = tmp_path / "cohort"
+    for content in ("one", "two"):
+        with whole(target) as aside:
+            aside.mkdir()
+            (aside / content).write_text(content)
+    assert [path.name for path in target.iterdir()] == ["two"]
+    assert [path.name for path in tmp_path.iterdir()] == ["cohort"]
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+
+    def write():
+        with whole(tmp_path / "file" / "table.csv") as aside:
+            aside.write_text("x")
+
+    with pytest.raises(WriteError, match=r"cannot write .*table\.csv"):
+        write()
