@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -45,7 +46,7 @@ class Specimen:
     features
         further measurements, name -> (n,) float64; NaN where not known.
     names
-        n cell names ("" where not known), or None when the file has none.
+        n cell names ("" where not known), or None when no nucleus has one.
     unit
         of all lengths: ``um``, ``voxel``, or ``unit`` where the file does not say.
     """
@@ -79,8 +80,12 @@ class Specimen:
             ),
         )
         if self.names is not None:
-            put("names", tuple(str(name) for name in self.names))
+            put("names", tuple(" ".join(str(name).split()) for name in self.names))
+        put("name", " ".join(self.name.split()))
+        put("unit", unit_word(self.unit))
         self._check()
+        if not any(self.names or ()):
+            put("names", None)  # one way only to say that nothing is named
 
     def _check(self) -> None:
         if not self.name:
@@ -103,6 +108,8 @@ class Specimen:
             )
         if (self.radii < 0).any():
             raise SpecimenError(f"{self.name}: negative radii; use an empty field for 'not known'")
+        if np.isinf(self.radii).any():
+            raise SpecimenError(f"{self.name}: infinite radii; use an empty field for 'not known'")
 
     @classmethod
     def from_arrays(
@@ -158,13 +165,13 @@ class Specimen:
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether all fields agree; NaN equals NaN."""
+        """Tell whether all fields agree; NaN equals NaN, features may come in any order."""
         if not isinstance(other, Specimen):
             return NotImplemented
         return (
             (self.name, self.names, self.unit) == (other.name, other.names, other.unit)
             and len(self) == len(other)
-            and list(self.features) == list(other.features)
+            and set(self.features) == set(other.features)
             and (self.axes is None) == (other.axes is None)
             and all(
                 np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")
@@ -180,7 +187,8 @@ class Specimen:
 
     def _arrays(self) -> list[NDArray[Any]]:
         axes = [] if self.axes is None else [self.axes]
-        return [self.ids, self.centroids, self.radii, *axes, *self.features.values()]
+        features = [self.features[key] for key in sorted(self.features)]
+        return [self.ids, self.centroids, self.radii, *axes, *features]
 
     def take(self, index: ArrayLike) -> Specimen:
         """Return the specimen with the nuclei at ``index`` only, in that order.
@@ -235,3 +243,13 @@ def _locked(
     copy = np.array(given, dtype=dtype)
     copy.setflags(write=False)
     return copy
+
+
+def unit_word(text: str) -> str:
+    """Return the one word by which the package calls a unit, however a file spells it."""
+    word = text.strip()
+    if not word:
+        return UNKNOWN
+    if re.fullmatch(r"[uµμ]m|microns?|micromet(er|re)s?", word.lower()):
+        return MICROMETRE
+    return VOXEL if word.lower() in {"voxel", "voxels", "pixel", "pixels"} else word

@@ -1,0 +1,98 @@
+"""Vaa3D point clouds: ``.apo``, and the ``.ano.txt`` that has its columns without the header."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from eutely.errors import ReadError
+from eutely.io.text import numbers, whole_numbers
+from eutely.specimen import MICROMETRE, VOXEL, Specimen
+
+REJECTED = "NOUSE"
+"""Mark, in name or comment, of a segment that a person rejected."""
+
+LANDMARKS = frozenset(f"F{number}" for number in range(1, 11))
+"""Names of points that are no nuclei."""
+
+#           0   1      2     3        4  5  6  7    8     9   10    11
+COLUMNS = ["no", "order", "name", "comment", "z", "x", "y", "max", "mean", "sd", "size", "mass"]
+INTENSITIES = ("max", "mean", "sd", "mass")
+
+
+def read_apo(
+    path: Path,
+    name: str,
+    *,
+    voxel_size: tuple[float, float, float] | None = None,
+    keep_rejected: bool = False,
+) -> Specimen:
+    """Read the nuclei of one individual, in voxels unless their size is given.
+
+    Parameters
+    ----------
+    path
+        ``.apo``, ``.ano.txt`` or ``.ano.ano.txt``.
+    name
+        of the specimen.
+    voxel_size
+        x, y, z in micrometres; the file itself does not say.
+    keep_rejected
+        keep the segments that a person rejected, without a name and with the feature
+        ``rejected`` = 1: realistic spurious segments.
+
+    Returns
+    -------
+    Specimen
+        Names in upper case; radius of the sphere of the segment's voxel count, NaN where the
+        count is 0; features ``max``, ``mean``, ``sd``, ``mass`` of the intensity.
+    """
+    rows, lines, rejected = [], [], []
+    for line, row in _rows(path):
+        fields = dict(zip(COLUMNS, row, strict=False))
+        bad = REJECTED in (fields["name"] + fields["comment"]).upper()
+        word = fields["name"].upper().replace(f"*{REJECTED}*", "").strip()
+        if word in LANDMARKS or (bad and not keep_rejected):
+            continue
+        fields["name"] = "" if bad else word
+        rows.append(fields)
+        lines.append(line)
+        rejected.append(bad)
+
+    def column(key: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return numbers([row[key] for row in rows], key, str(path), lines)
+
+    ids = whole_numbers([row["no"] for row in rows], "the number", str(path), lines)
+    side = np.array(voxel_size or (1.0, 1.0, 1.0))
+    volume = column("size") * side.prod()
+    features = {key: column(key) for key in INTENSITIES}
+    if keep_rejected:
+        features["rejected"] = np.array(rejected, dtype=np.float64)
+    return Specimen.from_arrays(
+        name,
+        np.stack([column("x"), column("y"), column("z")], axis=1) * side,
+        ids=ids if len(set(ids)) == len(ids) else None,
+        radii=np.where(volume > 0, np.cbrt(3 * volume / (4 * np.pi)), np.nan),
+        names=[row["name"] for row in rows],
+        features=features,
+        unit=MICROMETRE if voxel_size else VOXEL,
+    )
+
+
+def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Return line number and fields of each row."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(enumerate(csv.reader(file, skipinitialspace=True), start=1))
+    except OSError as error:
+        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ReadError(f"{path} is not a Vaa3D point cloud: {error}") from error
+    kept = [(line, row) for line, row in rows if any(row) and not row[0].startswith("#")]
+    for line, row in kept:
+        if len(row) < len(COLUMNS):
+            raise ReadError(
+                f"{path}: line {line} has {len(row)} fields, a Vaa3D point cloud at least "
+                f"{len(COLUMNS)}; is the file complete?"
+            )
+    return kept

@@ -1,0 +1,176 @@
+"""From files and folders to specimens: what each path is, and whether they make a cohort."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from eutely.errors import ReadError
+from eutely.io.apo import read_apo
+from eutely.io.tables import PARQUET, TEXT, read_table
+from eutely.specimen import Specimen
+
+log = logging.getLogger("eutely")
+
+LEAST = 4
+"""Nuclei that a specimen needs at least: fewer have no pose."""
+
+VoxelSize = tuple[float, float, float]
+
+SUFFIXES = {
+    "points": (".apo", ".ano.ano.txt", ".ano.txt"),
+    "table": (*TEXT, *PARQUET),
+}
+"""How names of files end, by what they hold; the first that fits counts."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file (or OME-Zarr folder) that holds a specimen, or a cohort."""
+
+    path: Path
+    kind: str
+    name: str
+    """the file's name without its suffix: the specimen's, unless the file says otherwise"""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A specimen and where it comes from."""
+
+    specimen: Specimen
+    path: Path
+    voxel_size: VoxelSize | None = None
+    """x, y, z in micrometres, of a volume"""
+
+
+def read(
+    *inputs: str | PathLike[str], voxel_size: float | Sequence[float] | None = None
+) -> list[Specimen]:
+    """Read specimens from files and folders.
+
+    Parameters
+    ----------
+    inputs
+        tables (CSV, TSV, Parquet) of one specimen or of a cohort, Vaa3D point clouds (``.apo``,
+        ``.ano.txt``), or folders of such; a folder stands for the specimens in it, in the order
+        of their names.
+    voxel_size
+        x, y, z in micrometres (or one number, where all are the same), for files that do not
+        say; wins over what they say.
+
+    Raises
+    ------
+    EutelyError
+        when a file cannot be read, a specimen has fewer than 4 nuclei, two have one name, or
+        units differ.
+
+    Examples
+    --------
+    >>> import eutely
+    >>> cohort = eutely.read("worms/", "another.csv")  # doctest: +SKIP
+    """
+    found = list(readings(sources(inputs), voxel_size))
+    check_cohort(found)
+    return [reading.specimen for reading in found]
+
+
+def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
+    """Return the files that ``inputs`` stand for; folders are replaced by what is in them."""
+    if not inputs:
+        raise ReadError("no input given; name files or folders")
+    found: list[Source] = []
+    for given in inputs:
+        path = Path(given)
+        if not path.exists():
+            raise ReadError(f"{path} does not exist")
+        source = _source(path)
+        if source is not None:
+            found.append(source)
+        elif path.is_dir():
+            found += _folder(path)
+        else:
+            known = " ".join(suffix for kind in SUFFIXES.values() for suffix in kind)
+            raise ReadError(f"{path}: unknown kind of file; expected one of {known}")
+    return found
+
+
+def _source(path: Path) -> Source | None:
+    """Return what ``path`` is, judged by its name, or None."""
+    if path.is_dir():
+        return None
+    for kind, suffixes in SUFFIXES.items():
+        for suffix in suffixes:
+            if path.name.lower().endswith(suffix) and len(path.name) > len(suffix):
+                return Source(path, kind, path.name[: -len(suffix)])
+    return None
+
+
+def _folder(path: Path) -> list[Source]:
+    """Return the files of a folder that can hold specimens, in the order of their names."""
+    found = []
+    try:
+        entries = sorted(path.iterdir())
+    except OSError as error:
+        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
+    for entry in entries:
+        source = None if entry.name.startswith(".") else _source(entry)
+        # Any other text is more likely a note than a table.
+        if source is None or (source.kind == "table" and entry.suffix.lower() == ".txt"):
+            log.debug("%s: not a specimen, left out", entry)
+        else:
+            found.append(source)
+    if not found:
+        raise ReadError(f"no specimens in the folder {path}; expected tables or label volumes")
+    return found
+
+
+def readings(
+    files: Sequence[Source], voxel_size: float | Sequence[float] | None = None
+) -> Iterator[Reading]:
+    """Read one file after the other; the specimens of a file come together."""
+    size = voxel_triple(voxel_size)
+    for file in files:
+        if file.kind == "points":
+            specimen = read_apo(file.path, file.name, voxel_size=size)
+            yield Reading(specimen, file.path)
+        else:
+            for specimen in read_table(file.path, file.name):
+                yield Reading(specimen, file.path)
+
+
+def voxel_triple(given: float | Sequence[float] | None) -> VoxelSize | None:
+    """Return x, y, z of a voxel size given as one number or three."""
+    if given is None:
+        return None
+    values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    if values.shape not in {(1,), (3,)} or not np.isfinite(values).all() or (values <= 0).any():
+        raise ReadError(f"voxel size {given}: expected one or three positive numbers (x, y, z)")
+    x, y, z = np.broadcast_to(values, (3,)).tolist()
+    return x, y, z
+
+
+def check_cohort(found: Sequence[Reading]) -> None:
+    """Refuse specimens that are too small or that cannot stand together."""
+    seen: dict[str, Path] = {}
+    for reading in found:
+        specimen, path = reading.specimen, reading.path
+        if len(specimen) < LEAST:
+            raise ReadError(
+                f"{path}: {specimen.name} has {len(specimen)} nuclei, at least {LEAST} are needed"
+            )
+        if specimen.name in seen:
+            raise ReadError(
+                f"two specimens are called {specimen.name} ({seen[specimen.name]} and {path}); "
+                "rename one"
+            )
+        seen[specimen.name] = path
+        first = found[0]
+        if specimen.unit != first.specimen.unit:
+            raise ReadError(
+                f"mixed units: {first.path} is in {first.specimen.unit}, {path} in "
+                f"{specimen.unit}; convert to one (tables: column 'unit')"
+            )

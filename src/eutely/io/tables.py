@@ -1,0 +1,259 @@
+"""Tables of nuclei (CSV, TSV, Parquet), of one specimen or of a cohort, without loss."""
+
+import csv
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.errors import ReadError, WriteError
+from eutely.io.text import floats, numbers, whole_numbers
+from eutely.io.whole import whole
+from eutely.specimen import UNKNOWN, Specimen, unit_word
+
+log = logging.getLogger("eutely")
+
+TEXT = (".csv", ".tsv", ".tab", ".txt")
+PARQUET = (".parquet", ".pq")
+
+CENTROID = ("x", "y", "z")
+RADII = ("r1", "r2", "r3")
+AXES = tuple(f"a{axis}{along}" for axis in "123" for along in "xyz")
+COHORT = ("specimen", "individual")
+RESERVED = {"id", "name", "unit", "r", *CENTROID, *RADII, *AXES, *COHORT}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table as text: every field a string, empty where nothing is known."""
+
+    path: Path
+    fields: Mapping[str, Sequence[str]]
+    lines: Sequence[int]
+    """line of the file at which each row stands"""
+
+    def rows(self, chosen: Sequence[int]) -> "Columns":
+        """Return the table with the ``chosen`` rows only."""
+        return Columns(
+            self.path,
+            {key: [column[row] for row in chosen] for key, column in self.fields.items()},
+            [self.lines[row] for row in chosen],
+        )
+
+    def numbers(self, key: str) -> NDArray[np.float64]:
+        """Return column ``key`` as (n,) float64."""
+        return numbers(self.fields[key], key, str(self.path), self.lines)
+
+
+def read_table(path: Path, name: str) -> list[Specimen]:
+    """Read the specimens of a table.
+
+    Parameters
+    ----------
+    path
+        CSV, TSV (delimiter found from the header) or Parquet; columns as in docs/formats.md.
+    name
+        of the specimen, where the table does not say in a column ``specimen`` or ``individual``.
+    """
+    table = _parquet(path) if path.suffix.lower() in PARQUET else _text(path)
+    absent = [key for key in CENTROID if key not in table.fields]
+    if absent:
+        found = ", ".join(table.fields) or "none"
+        raise ReadError(f"{path}: no column {', '.join(absent)} (found: {found}); name it so")
+    if 0 < len(set(RADII) & set(table.fields)) < 3:
+        raise ReadError(f"{path}: only some of the columns r1, r2, r3; give all, or one column r")
+    features = _features(table)
+    cohort = next((key for key in COHORT if key in table.fields), None)
+    if cohort is None:
+        return [_specimen(table, name, features)]
+    groups: dict[str, list[int]] = {}
+    for row, who in enumerate(table.fields[cohort]):
+        groups.setdefault(who.strip(), []).append(row)
+    if "" in groups:
+        raise ReadError(f"{path}: line {table.lines[groups[''][0]]}: column {cohort} is empty")
+    return [_specimen(table.rows(rows), who, features) for who, rows in groups.items()]
+
+
+def _text(path: Path) -> Columns:
+    """Read a text table; the delimiter is what the header uses most."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            head = file.readline()
+            file.seek(0)
+            delimiter = max(",;\t", key=head.count)
+            reader = csv.reader(file, delimiter=delimiter)
+            header = [key.strip() for key in next(reader, [])]
+            rows, lines = [], []
+            for row in reader:
+                if not any(row):
+                    continue
+                if len(row) != len(header):
+                    raise ReadError(
+                        f"{path}: line {reader.line_num} has {len(row)} fields, the header "
+                        f"{len(header)}; is the file complete?"
+                    )
+                rows.append(row)
+                lines.append(reader.line_num)
+    except OSError as error:
+        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ReadError(f"{path} is not a text table (UTF-8 expected): {error}") from error
+    twice = {key for key in header if header.count(key) > 1}
+    if twice:
+        raise ReadError(f"{path}: column {', '.join(sorted(twice))} occurs twice")
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
+    return Columns(path, dict(zip(header, columns, strict=True)), lines)
+
+
+def _parquet(path: Path) -> Columns:
+    """Read a Parquet table; text is exact for numbers too, so one way of parsing serves all."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ReadError(f"cannot read {path} as Parquet: {_first_line(error)}") from error
+    fields = {
+        key: ["" if value is None else str(value) for value in column.to_pylist()]
+        for key, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return Columns(path, fields, range(1, table.num_rows + 1))
+
+
+def _features(table: Columns) -> dict[str, NDArray[np.float64]]:
+    """Return the further columns that hold numbers, by line."""
+    features, ignored = {}, []
+    for key in table.fields:
+        if key in RESERVED or not key:
+            continue
+        try:
+            features[key] = floats(table.fields[key])
+        except ValueError:
+            ignored.append(key)
+    if ignored:
+        log.info("%s: columns without numbers ignored: %s", table.path, ", ".join(ignored))
+    return features
+
+
+def _specimen(table: Columns, name: str, features: Mapping[str, Any]) -> Specimen:
+    """Build the specimen of all rows of ``table``."""
+    fields, where = table.fields, str(table.path)
+    points = np.stack([table.numbers(key) for key in CENTROID], axis=1)
+    ids = whole_numbers(fields["id"], "id", where, table.lines) if "id" in fields else None
+    if "r1" in fields:
+        radii = np.stack([table.numbers(key) for key in RADII], axis=1)
+    elif "r" in fields:
+        radii = np.repeat(table.numbers("r")[:, None], 3, axis=1)
+    else:
+        radii = np.full((len(points), 3), np.nan)
+    order = np.argsort(-radii, axis=1, kind="stable")
+    axes = None
+    if all(_known(fields.get(key, ())) for key in AXES):
+        flat = np.stack([table.numbers(key) for key in AXES], axis=1)
+        axes = np.take_along_axis(flat.reshape(-1, 3, 3), order[:, :, None], axis=1)
+    units = sorted({unit_word(unit) for unit in fields.get("unit", ())} or {UNKNOWN})
+    if len(units) > 1:
+        raise ReadError(f"{where}: {name} has mixed units ({', '.join(units)}); convert to one")
+    return Specimen.from_arrays(
+        name,
+        points,
+        ids=ids,
+        radii=np.take_along_axis(radii, order, axis=1),
+        names=fields.get("name"),
+        axes=axes,
+        features={key: floats(fields[key]) for key in features if _known(fields[key])},
+        unit=units[0],
+    )
+
+
+def _known(column: Sequence[str]) -> bool:
+    """Tell whether anything stands in a column; one that is empty throughout counts as absent."""
+    return any(map(str.strip, column))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def write_table(specimens: Specimen | Sequence[Specimen], path: Path) -> None:
+    """Write one specimen, or a cohort, so that reading gives the same again, bit by bit.
+
+    Parameters
+    ----------
+    specimens
+        one, or several with different names; a column ``specimen`` is written for several, and
+        where the file's name is not the specimen's.
+    path
+        ``.csv``, ``.tsv`` or ``.parquet``; appears whole or not at all.
+    """
+    cohort = [specimens] if isinstance(specimens, Specimen) else list(specimens)
+    suffix = path.suffix.lower()
+    if suffix not in TEXT + PARQUET:
+        raise WriteError(f"cannot write {path}: expected a name that ends in .csv, .tsv, .parquet")
+    columns = _columns(cohort, alone=[one.name for one in cohort] == [path.stem])
+    with whole(path) as aside:
+        if suffix in PARQUET:
+            import pyarrow
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(pyarrow.table(columns), aside)
+            return
+        with aside.open("w", newline="", encoding="utf-8") as file:
+            delimiter = "," if suffix == ".csv" else "\t"
+            writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(zip(*map(_texts, columns.values()), strict=True))
+
+
+def _texts(column: Sequence[Any]) -> list[str]:
+    """Return each value as the shortest text that gives the same value again."""
+    return ["" if value is None else str(value) for value in column]
+
+
+def _columns(cohort: Sequence[Specimen], alone: bool) -> dict[str, list[Any]]:
+    """Return the table's columns as Python values, None where nothing is known."""
+    features = list(dict.fromkeys(key for one in cohort for key in one.features))
+    for key in features:
+        if key in RESERVED or not key or key != key.strip():
+            raise WriteError(f"a feature called '{key}' cannot be a column of a table; rename it")
+    columns: dict[str, list[Any]] = {}
+
+    def add(key: str, values: Sequence[Any], before: int) -> None:
+        column = columns.setdefault(key, [])
+        column += [None] * (before - len(column)) + list(values)
+
+    before = 0
+    for one in cohort:
+        if not alone:
+            add("specimen", [one.name] * len(one), before)
+        add("id", one.ids.tolist(), before)
+        for key, values in zip(CENTROID, one.centroids.T, strict=True):
+            add(key, values.tolist(), before)
+        for key, values in zip(RADII, one.radii.T, strict=True):
+            add(key, _or_none(values), before)
+        if one.names is not None:
+            add("name", one.names, before)
+        add("unit", [one.unit] * len(one), before)
+        if one.axes is not None:
+            for key, values in zip(AXES, one.axes.reshape(-1, 9).T, strict=True):
+                add(key, _or_none(values, present=True), before)
+        for key in one.features:
+            add(key, _or_none(one.features[key], present=True), before)
+        before += len(one)
+    if not any(value is not None for key in RADII for value in columns.get(key, ())):
+        for key in RADII:
+            columns.pop(key, None)
+    for column in columns.values():
+        column += [None] * (before - len(column))
+    return columns
+
+
+def _or_none(values: NDArray[np.float64], present: bool = False) -> list[float | None]:
+    """Return NaN as None, unless all are NaN in a column that is nevertheless ``present``."""
+    keep = present and np.isnan(values).all()
+    return [value if keep or value == value else None for value in values.tolist()]
