@@ -1,0 +1,262 @@
+"""The flat arrays of a matching problem, and the kernels that lay them out and look them up."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.kernel import kernel
+
+
+class Arrays(NamedTuple):
+    """The flat arrays of a `PairProblem`, in the form in which kernels take them.
+
+    Attributes
+    ----------
+    starts
+        (n_left + 1,) int32, candidates of left node i are ``starts[i] .. starts[i + 1]``.
+    labels
+        (c,) int32, the right node of each candidate, ascending within a left node.
+    owners
+        (c,) int32, the left node of each candidate.
+    linear
+        (c,) float64, cost of each candidate; leaving a node unmatched costs 0.
+    column_starts, column_items
+        (n_right + 1,), (c,) int32, the candidates of each right node, by left node.
+    edge_starts, edge_ends
+        (n_left + 1,), (e,) int32, neighbours of each left node, ascending; both directions.
+    edge_offsets
+        (e,) int32, where the costs with that neighbour start within a row of a full table.
+    row_starts
+        (c + 1,) int64, the quadratic costs of candidate a are ``row_starts[a] ..
+        row_starts[a + 1]`` of ``values``; every cost stands in the rows of both candidates.
+    row_items
+        (q,) int32, the other candidate of each quadratic cost, ascending within a row; empty
+        when tables are full: then a row holds all candidates of all neighbours in turn.
+    values
+        (q,) float32, the quadratic costs.
+    """
+
+    starts: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    owners: NDArray[np.int32]
+    linear: NDArray[np.float64]
+    column_starts: NDArray[np.int32]
+    column_items: NDArray[np.int32]
+    edge_starts: NDArray[np.int32]
+    edge_ends: NDArray[np.int32]
+    edge_offsets: NDArray[np.int32]
+    row_starts: NDArray[np.int64]
+    row_items: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+def starts_of(nodes: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """Return where each of ``count`` nodes starts in the ascending list ``nodes``: (count + 1,)."""
+    return np.searchsorted(nodes, np.arange(count + 1)).astype(np.int32)
+
+
+def columns_of(
+    labels: NDArray[np.int32], count: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the candidates of each right node: (count + 1,) starts and (c,) candidates."""
+    order = np.argsort(labels, kind="stable").astype(np.int32)
+    return starts_of(labels[order], count), order
+
+
+@kernel
+def symmetric_rows(left: Any, right: Any, first: Any, second: Any, costs: Any) -> Any:
+    """Return the symmetric rows (starts, other candidates ascending, values) of the pairs."""
+    count = len(left)
+    sizes = np.zeros(count + 1, dtype=np.int64)
+    for k in range(len(first)):
+        a, b = first[k], second[k]
+        if left[a] != left[b] and right[a] != right[b]:
+            sizes[a + 1] += 1
+            sizes[b + 1] += 1
+    rows = sizes
+    for a in range(count):
+        rows[a + 1] += rows[a]
+    # Filled unordered first; transposing a symmetric matrix row by row orders it without a sort.
+    loose_items = np.empty(rows[-1], dtype=np.int32)
+    loose_values = np.empty(rows[-1], dtype=np.float32)
+    fill = rows[:-1].copy()
+    for k in range(len(first)):
+        a, b = first[k], second[k]
+        if left[a] != left[b] and right[a] != right[b]:
+            loose_items[fill[a]] = b
+            loose_values[fill[a]] = costs[k]
+            fill[a] += 1
+            loose_items[fill[b]] = a
+            loose_values[fill[b]] = costs[k]
+            fill[b] += 1
+    items = np.empty(rows[-1], dtype=np.int32)
+    values = np.empty(rows[-1], dtype=np.float32)
+    fill = rows[:-1].copy()
+    for a in range(count):
+        for k in range(rows[a], rows[a + 1]):
+            b = loose_items[k]
+            if fill[b] > rows[b] and items[fill[b] - 1] == a:
+                values[fill[b] - 1] += loose_values[k]
+            else:
+                items[fill[b]] = a
+                values[fill[b]] = loose_values[k]
+                fill[b] += 1
+    at = np.int64(0)
+    for a in range(count):
+        begin = at
+        for k in range(rows[a], fill[a]):
+            items[at] = items[k]
+            values[at] = values[k]
+            at += 1
+        rows[a] = begin
+    rows[count] = at
+    return rows, items[:at].copy(), values[:at].copy()
+
+
+@kernel
+def neighbour_graph(starts: Any, owners: Any, rows: Any, items: Any) -> Any:
+    """Return starts and ends of the graph of left nodes that share a quadratic cost."""
+    count = len(starts) - 1
+    seen = np.full(count, -1, dtype=np.int32)
+    sizes = np.zeros(count + 1, dtype=np.int32)
+    for i in range(count):
+        for k in range(rows[starts[i]], rows[starts[i + 1]]):
+            j = owners[items[k]]
+            if seen[j] != i:
+                seen[j] = i
+                sizes[i + 1] += 1
+    edge_starts = np.empty(count + 1, dtype=np.int32)
+    total = 0
+    for i in range(count + 1):
+        total += sizes[i]
+        edge_starts[i] = total
+    edge_ends = np.empty(edge_starts[-1], dtype=np.int32)
+    fill = edge_starts.copy()
+    seen[:] = -1
+    for i in range(count):
+        for k in range(rows[starts[i]], rows[starts[i + 1]]):
+            j = owners[items[k]]
+            if seen[j] != i:
+                seen[j] = i
+                edge_ends[fill[j]] = i  # the graph is symmetric, so this orders each list
+                fill[j] += 1
+    return edge_starts, edge_ends
+
+
+@kernel
+def table_layout(starts: Any, edge_starts: Any, edge_ends: Any) -> Any:
+    """Return ``edge_offsets`` and ``row_starts`` of a problem with full tables."""
+    offsets = np.zeros(len(edge_ends), dtype=np.int32)
+    rows = np.zeros(starts[-1] + 1, dtype=np.int64)
+    at = np.int64(0)
+    for i in range(len(starts) - 1):
+        width = 0
+        for e in range(edge_starts[i], edge_starts[i + 1]):
+            offsets[e] = width
+            width += starts[edge_ends[e] + 1] - starts[edge_ends[e]]
+        for a in range(starts[i], starts[i + 1]):
+            rows[a] = at
+            at += width
+    rows[-1] = at
+    return offsets, rows
+
+
+@kernel
+def full_values(p: Any, offsets: Any, full_rows: Any) -> Any:
+    """Return the values of sparse rows as full tables; what was not given is 0."""
+    values = np.zeros(full_rows[-1], dtype=np.float32)
+    for i in range(len(p.starts) - 1):
+        for a in range(p.starts[i], p.starts[i + 1]):
+            e = p.edge_starts[i]
+            for k in range(p.row_starts[a], p.row_starts[a + 1]):
+                b = p.row_items[k]
+                while p.edge_ends[e] != p.owners[b]:
+                    e += 1
+                values[full_rows[a] + offsets[e] + b - p.starts[p.edge_ends[e]]] = p.values[k]
+    return values
+
+
+@kernel
+def chosen_items(p: Any, labels: Any) -> Any:
+    """Return the candidate of each left node that has the right node ``labels[i]``, or -1."""
+    items = np.full(len(labels), -1, dtype=np.int32)
+    for i in range(len(labels)):
+        for a in range(p.starts[i], p.starts[i + 1]):
+            if p.labels[a] == labels[i]:
+                items[i] = a
+    return items
+
+
+@kernel
+def pair_cost(p: Any, a: int, b: int) -> float:
+    """Return the quadratic cost of candidates ``a`` and ``b`` of different left nodes."""
+    if len(p.row_items) == 0:
+        j = p.owners[b]
+        low, high = p.edge_starts[p.owners[a]], p.edge_starts[p.owners[a] + 1]
+        while low < high:
+            e = (low + high) >> 1
+            if p.edge_ends[e] < j:
+                low = e + 1
+            else:
+                high = e
+        if low == p.edge_starts[p.owners[a] + 1] or p.edge_ends[low] != j:
+            return 0.0
+        return float(p.values[p.row_starts[a] + p.edge_offsets[low] + b - p.starts[j]])
+    first, last = p.row_starts[a], p.row_starts[a + 1]
+    end = last
+    while first < last:
+        k = (first + last) >> 1
+        if p.row_items[k] < b:
+            first = k + 1
+        else:
+            last = k
+    if first == end or p.row_items[first] != b:
+        return 0.0
+    return float(p.values[first])
+
+
+@kernel
+def total_cost(p: Any, items: Any) -> float:
+    """Return the objective of the chosen candidates ``items`` (n_left,), -1 for none."""
+    total = 0.0
+    for i in range(len(items)):
+        if items[i] >= 0:
+            total += p.linear[items[i]]
+            for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
+                j = p.edge_ends[e]
+                if j > i and items[j] >= 0:
+                    total += pair_cost(p, items[i], items[j])
+    return total
+
+
+@kernel
+def pair_list(p: Any) -> Any:
+    """Return every quadratic cost once: two candidates and the value, three arrays (q,).
+
+    Pairs that share a right node, which no matching can use, and zeros are left out.
+    """
+    size = len(p.values) // 2 + 1
+    first = np.empty(size, dtype=np.int32)
+    second = np.empty(size, dtype=np.int32)
+    costs = np.empty(size, dtype=np.float32)
+    count = 0
+    for a in range(len(p.labels)):
+        at = p.row_starts[a]
+        i = p.owners[a]
+        if len(p.row_items):
+            for k in range(at, p.row_starts[a + 1]):
+                if p.row_items[k] > a:
+                    first[count], second[count], costs[count] = a, p.row_items[k], p.values[k]
+                    count += 1
+            continue
+        for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
+            j = p.edge_ends[e]
+            for b in range(p.starts[j], p.starts[j + 1]):
+                if b > a and p.labels[a] != p.labels[b] and p.values[at] != 0.0:
+                    first[count], second[count], costs[count] = a, b, p.values[at]
+                    count += 1
+                at += 1
+    return first[:count], second[:count], costs[:count]

@@ -1,0 +1,276 @@
+"""Linear assignment on candidate lists: bidding, then shortest augmenting paths with a heap.
+
+Every row may stay unassigned at cost 0. Prices have the same meaning as in `lap_dense`, and those
+of one solution start the next: with costs that changed a little, most rows then find their column
+at once. Old prices may undersell a column that nobody takes any more; such columns look for a row
+with the same augmenting path as rows for a column, with the two sides exchanged.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from eutely.kernel import kernel
+
+BIDS = 6
+"""Bids a row on average, before the rows still without a column are left to augmenting paths."""
+
+
+@kernel
+def transpose(starts: Any, labels: Any, width: int) -> Any:
+    """Return ``owners``, ``column_starts``, ``column_items`` of candidate lists.
+
+    Parameters
+    ----------
+    starts
+        (n + 1,) int32, where the candidates of each row start.
+    labels
+        (c,) int32, the column of each candidate.
+    width
+        number of columns.
+    """
+    owners = np.empty(len(labels), dtype=np.int32)
+    column_starts = np.zeros(width + 1, dtype=np.int32)
+    column_items = np.empty(len(labels), dtype=np.int32)
+    for i in range(len(starts) - 1):
+        for a in range(starts[i], starts[i + 1]):
+            owners[a] = i
+            column_starts[labels[a] + 1] += 1
+    for j in range(width):
+        column_starts[j + 1] += column_starts[j]
+    fill = column_starts[:-1].copy()
+    for a in range(len(labels)):
+        column_items[fill[labels[a]]] = a
+        fill[labels[a]] += 1
+    return owners, column_starts, column_items
+
+
+@kernel
+def lap_sparse(
+    starts: Any,
+    labels: Any,
+    owners: Any,
+    column_starts: Any,
+    column_items: Any,
+    costs: Any,
+    v: Any,
+) -> Any:
+    """Return the cheapest assignment; prices ``v`` are read as a start and written back.
+
+    Parameters
+    ----------
+    starts, labels, owners, column_starts, column_items
+        int32, candidate lists of rows and of columns, see `transpose`.
+    costs
+        (c,) float64, cost of each candidate.
+    v
+        (m,) float64, column prices <= 0: zeros, or those of a similar problem.
+
+    Returns
+    -------
+    chosen
+        (n,) int32, the candidate of each row, or -1.
+    u
+        (n,) float64, prices of rows.
+    """
+    n, m = len(starts) - 1, len(column_starts) - 1
+    chosen = np.full(n, -1, dtype=np.int32)
+    taken = np.full(m, -1, dtype=np.int32)
+    free, count = _bid(starts, labels, owners, costs, v, chosen, taken)
+    longest = max(n, m)
+    distance = np.full(longest, np.inf)
+    before = np.empty(longest, dtype=np.int32)
+    touched = np.empty(longest, dtype=np.int32)
+    done = np.zeros(longest, dtype=np.bool_)
+    keys = np.empty(len(labels) + 1)
+    nodes = np.empty(len(labels) + 1, dtype=np.int32)
+    rows = np.arange(len(labels)).astype(np.int32)
+    work = (distance, before, touched, done, keys, nodes)
+    for k in range(count):
+        augment(starts, rows, owners, labels, costs, chosen, taken, v, free[k], work)
+    u = np.zeros(n)
+    for i in range(n):
+        if chosen[i] >= 0:
+            u[i] = costs[chosen[i]] - v[labels[chosen[i]]]
+    undersold = False
+    for j in range(m):
+        if taken[j] < 0 and v[j] < 0.0:
+            undersold = True
+            augment(column_starts, column_items, labels, owners, costs, taken, chosen, u, j, work)
+    if undersold:
+        for j in range(m):
+            v[j] = costs[taken[j]] - u[owners[taken[j]]] if taken[j] >= 0 else 0.0
+    return chosen, u
+
+
+@kernel
+def _bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, taken: Any) -> Any:
+    """Let each row outbid the owner of its best column by the margin to its second best.
+
+    Returns the rows left without a column although they want one, and how many they are.
+    """
+    n = len(starts) - 1
+    waiting = np.arange(n - 1, -1, -1).astype(np.int32)
+    free = np.empty(n, dtype=np.int32)
+    count, frees = n, 0
+    bids = BIDS * n
+    while count > 0:
+        count -= 1
+        i = waiting[count]
+        best, second, at = np.inf, 0.0, -1
+        for a in range(starts[i], starts[i + 1]):
+            value = costs[a] - v[labels[a]]
+            if value < second:
+                if value < best:
+                    second = min(best, 0.0)
+                    best = value
+                    at = a
+                else:
+                    second = value
+        if at < 0:
+            continue
+        j = labels[at]
+        rival = taken[j]
+        bids -= 1
+        if rival >= 0 and (bids < 0 or second <= best):
+            free[frees] = i
+            frees += 1
+            continue
+        v[j] += best - second
+        chosen[i] = at
+        taken[j] = at
+        if rival >= 0:
+            chosen[owners[rival]] = -1
+            waiting[count] = owners[rival]
+            count += 1
+    return free, frees
+
+
+@kernel
+def augment(
+    starts: Any,
+    items: Any,
+    here: Any,
+    there: Any,
+    costs: Any,
+    mine: Any,
+    theirs: Any,
+    prices: Any,
+    source: int,
+    work: Any,
+) -> None:
+    """Give ``source`` a partner, or none at cost 0, along the shortest alternating path.
+
+    Parameters
+    ----------
+    starts, items
+        candidates of the nodes on the side of ``source``.
+    here, there
+        (c,) int32, node of each candidate on that side and on the other.
+    costs
+        (c,) float64.
+    mine, theirs
+        int32, chosen candidate of each node on that side and on the other, or -1; changed.
+    prices
+        float64, of the nodes on the other side; changed.
+    source
+        a node without a partner.
+    work
+        buffers that come and go clean.
+    """
+    distance, before, touched, done, keys, nodes = work
+    count = 0  # nodes on the other side whose distance is known
+    size = 0  # of the heap
+    idle, idle_at = 0.0, source  # cheapest path that ends in a node that stays without a partner
+    node, shift = source, 0.0
+    final, end = 0.0, -1
+    while True:
+        for k in range(starts[node], starts[node + 1]):
+            a = items[k]
+            j = there[a]
+            value = costs[a] - prices[j] + shift
+            if value < distance[j] and value < idle and not done[j]:
+                if distance[j] == np.inf:
+                    touched[count] = j
+                    count += 1
+                distance[j] = value
+                before[j] = a
+                size = _push(keys, nodes, size, value, j)
+        end = -1
+        while size > 0:
+            nearest, j = keys[0], nodes[0]
+            size = _pop(keys, nodes, size)
+            if not done[j] and nearest == distance[j]:
+                end = j
+                break
+        if end < 0 or distance[end] >= idle:
+            final, end = idle, -1
+            break
+        final = distance[end]
+        if theirs[end] < 0:
+            break
+        done[end] = True
+        a = theirs[end]
+        node = here[a]
+        shift = final - (costs[a] - prices[end])
+        if shift < idle:
+            idle, idle_at = shift, node
+    for k in range(count):
+        j = touched[k]
+        if done[j]:
+            prices[j] += min(distance[j] - final, 0.0)
+            done[j] = False
+        distance[j] = np.inf
+    if end < 0:
+        if idle_at == source:
+            return
+        a = mine[idle_at]
+        mine[idle_at] = -1
+        end = there[a]
+    while True:
+        a = before[end]
+        node = here[a]
+        theirs[end] = a
+        last = mine[node]
+        mine[node] = a
+        if node == source:
+            return
+        end = there[last]
+
+
+@kernel
+def _push(keys: Any, nodes: Any, size: int, key: float, node: int) -> int:
+    """Add to a binary heap; the caller sees to it that it has room. Returns the new size."""
+    at = size
+    while at > 0:
+        up = (at - 1) >> 1
+        if keys[up] <= key:
+            break
+        keys[at] = keys[up]
+        nodes[at] = nodes[up]
+        at = up
+    keys[at] = key
+    nodes[at] = node
+    return size + 1
+
+
+@kernel
+def _pop(keys: Any, nodes: Any, size: int) -> int:
+    """Remove the least of a binary heap. Returns the new size."""
+    size -= 1
+    key, node = keys[size], nodes[size]
+    at = 0
+    while True:
+        down = 2 * at + 1
+        if down >= size:
+            break
+        if down + 1 < size and keys[down + 1] < keys[down]:
+            down += 1
+        if keys[down] >= key:
+            break
+        keys[at] = keys[down]
+        nodes[at] = nodes[down]
+        at = down
+    keys[at] = key
+    nodes[at] = node
+    return size
