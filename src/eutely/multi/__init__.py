@@ -1,0 +1,12 @@
+"""Matchings of all pairs to cliques, by synchronisation or directly from costs; their losses."""
+
+from eutely.multi.losses import agreement, cycle_loss, specimen_agreement, synchronisation_loss
+from eutely.multi.synchronise import synchronise
+
+__all__ = [
+    "agreement",
+    "cycle_loss",
+    "specimen_agreement",
+    "synchronisation_loss",
+    "synchronise",
+]

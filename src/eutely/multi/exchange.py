@@ -1,0 +1,285 @@
+"""Two cliques exchange, merge or hand over members: the move that re-placing specimens misses.
+
+Take two cliques A and B. Every specimen that has a nucleus in either may swap its places in the two
+(an empty place is a place). With s = +-1 for stay or swap, the votes kept change by the sum of
+``W[g, h]`` over specimens g, h with different signs, where ``W[g, h]`` is votes won (between the
+cliques) minus votes lost (within them): a small maximum-cut problem. As Kernighan and Lin do,
+specimens are flipped one by one, the best first, each once, also while it costs, and the best
+moment of that sequence is taken. Merging two cliques is the flip of all specimens of one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eutely.kernel import kernel
+from eutely.multi.partition import join, leave
+from eutely.multi.votes import may_meet
+
+FORBIDDEN = 1 << 24
+"""Votes that one forbidden assignment outweighs."""
+
+
+@kernel
+def exchange_all(votes: Any, cliques: Any, waiting: Any) -> int:
+    """Let every two cliques that share votes exchange members until no exchange gains.
+
+    Parameters
+    ----------
+    votes
+        a `Votes`.
+    cliques
+        a `Partition` of all nodes, changed in place.
+    waiting
+        (V,) bool, cliques to be looked at; all False on return.
+
+    Returns
+    -------
+    gain
+        number of votes won.
+    """
+    count = len(votes.nuclei) - 1
+    first = np.full(count, -1, np.int32)
+    second = np.full(count, -1, np.int32)
+    gains = np.zeros((count, count), np.int32)
+    inner = np.zeros(len(cliques.labels), np.int32)
+    weakest = np.zeros(len(cliques.labels), np.int32)
+    sizes = np.zeros(len(cliques.labels), np.int32)
+    shared = np.zeros(len(cliques.labels), np.int32)
+    others = np.empty(len(cliques.labels), np.int32)
+    for clique in range(len(cliques.heads)):
+        sizes[clique], weakest[clique] = _inner_votes(votes, cliques, clique, inner)
+    total = 0
+    again = True
+    while again:
+        again = False
+        for a in range(len(waiting)):
+            if not waiting[a]:
+                continue
+            waiting[a] = False
+            number = _neighbours(votes, cliques, a, shared, others)
+            for k in range(number):
+                b = others[k]
+                between = shared[b]
+                shared[b] = 0
+                if waiting[b]:  # it has a turn of its own
+                    continue
+                # An exchange parts at least one clique, unless it merges them, and parting costs
+                # a clique its weakest votes at least.
+                apart = sizes[a] + sizes[b] <= count
+                if not apart and between <= min(weakest[a], weakest[b]):
+                    continue
+                gain = _exchange(votes, cliques, a, b, first, second, gains, inner)
+                if gain > 0:
+                    total += gain
+                    sizes[a], weakest[a] = _inner_votes(votes, cliques, a, inner)
+                    sizes[b], weakest[b] = _inner_votes(votes, cliques, b, inner)
+                    waiting[a] = cliques.heads[a] >= 0
+                    waiting[b] = cliques.heads[b] >= 0
+                    again = True
+                    for rest in range(k + 1, number):
+                        shared[others[rest]] = 0
+                    break
+    return total
+
+
+@kernel
+def _inner_votes(votes: Any, cliques: Any, clique: int, inner: Any) -> Any:
+    """Count the votes of each member within its clique, into ``inner``.
+
+    Returns
+    -------
+    size
+        number of members.
+    weakest
+        a number of votes that is lost at least when the clique is parted in two, however.
+    """
+    size, total = 0, 0
+    fewest = np.int64(1) << 40
+    node = cliques.heads[clique]
+    while node >= 0:
+        inner[node] = 0
+        for at in range(votes.starts[node], votes.starts[node + 1]):
+            inner[node] += cliques.labels[votes.neighbours[at]] == clique
+        total += inner[node]
+        fewest = min(fewest, inner[node])
+        size += 1
+        node = cliques.following[node]
+    lacking = size * (size - 1) // 2 - total // 2
+    weakest = fewest
+    # x members that leave keep at most the votes among themselves, and would lose x (size - x)
+    # votes were it not for those that are lacking anyway.
+    for x in range(2, size // 2 + 1):
+        weakest = min(weakest, max(x * (fewest - x + 1), x * (size - x) - lacking, 0))
+    return size, weakest if size > 1 else 0
+
+
+@kernel
+def _neighbours(votes: Any, cliques: Any, a: int, shared: Any, others: Any) -> int:
+    """List in ``others`` the cliques that share votes with ``a``; return how many they are.
+
+    ``shared`` (V,) int32 gets the number of votes shared with each of them.
+    """
+    number = 0
+    node = cliques.heads[a]
+    while node >= 0:
+        for at in range(votes.starts[node], votes.starts[node + 1]):
+            b = cliques.labels[votes.neighbours[at]]
+            if b != a:
+                if shared[b] == 0:
+                    others[number] = b
+                    number += 1
+                shared[b] += 1
+        node = cliques.following[node]
+    return number
+
+
+@kernel
+def _exchange(
+    votes: Any, cliques: Any, a: int, b: int, first: Any, second: Any, gains: Any, inner: Any
+) -> int:
+    """Find and make the best exchange between two cliques; return the votes won."""
+    present = _members(votes, cliques, a, b, first, second)
+    gain = 0
+    if _may_gain(votes, cliques, present, first, second, b, inner):
+        _fill_gains(votes, cliques, present, first, second, a, b, gains)
+        if len(votes.pair) > 0:
+            _forbid(votes, present, first, second, gains)
+        flipped, gain = _best_flips(gains, len(present))
+        for k in range(len(flipped)):
+            g = present[flipped[k]]
+            _swap(cliques, first[g], second[g], a, b)
+    for p in range(len(present)):
+        first[present[p]] = -1
+        second[present[p]] = -1
+    return gain
+
+
+@kernel
+def _may_gain(
+    votes: Any, cliques: Any, present: Any, first: Any, second: Any, b: int, inner: Any
+) -> bool:
+    """Tell whether any exchange can gain, by a bound that is much cheaper than to try.
+
+    Specimens X that swap win at most their votes between the cliques, and lose those within but
+    for the votes among X: two for two specimens at most.
+    """
+    balance = np.zeros(len(first), np.int64)
+    size = len(present)
+    for p in range(size):
+        g = present[p]
+        if second[g] >= 0:
+            balance[g] -= inner[second[g]]
+        if first[g] >= 0:
+            balance[g] -= inner[first[g]]
+            for at in range(votes.starts[first[g]], votes.starts[first[g] + 1]):
+                node = votes.neighbours[at]
+                if cliques.labels[node] == b:
+                    balance[g] += 1
+                    balance[votes.specimen[node]] += 1
+    ordered = np.sort(balance[present])
+    total = 0
+    for x in range(1, size // 2 + 1):
+        total += ordered[size - x]
+        if total + 2 * x * (x - 1) > 0:
+            return True
+    return False
+
+
+@kernel
+def _fill_gains(
+    votes: Any, cliques: Any, present: Any, first: Any, second: Any, a: int, b: int, gains: Any
+) -> None:
+    """Fill ``gains``: votes won minus votes lost when two specimens part."""
+    place = np.full(len(first), -1, np.int32)
+    for p in range(len(present)):
+        place[present[p]] = p
+        gains[p, : len(present)] = 0
+    for p in range(len(present)):
+        for mine in (first[present[p]], second[present[p]]):
+            if mine < 0:
+                continue
+            for at in range(votes.starts[mine], votes.starts[mine + 1]):
+                node = votes.neighbours[at]
+                label = cliques.labels[node]
+                if label == cliques.labels[mine]:
+                    gains[p, place[votes.specimen[node]]] -= 1
+                elif label == a or label == b:
+                    gains[p, place[votes.specimen[node]]] += 1
+
+
+@kernel
+def _members(votes: Any, cliques: Any, a: int, b: int, first: Any, second: Any) -> Any:
+    """Sort the members of two cliques by specimen; return the specimens, ascending."""
+    node = cliques.heads[a]
+    while node >= 0:
+        first[votes.specimen[node]] = node
+        node = cliques.following[node]
+    node = cliques.heads[b]
+    while node >= 0:
+        second[votes.specimen[node]] = node
+        node = cliques.following[node]
+    present = np.empty(len(first), np.int32)
+    size = 0
+    for g in range(len(first)):
+        if first[g] >= 0 or second[g] >= 0:
+            present[size] = g
+            size += 1
+    return present[:size]
+
+
+@kernel
+def _forbid(votes: Any, present: Any, first: Any, second: Any, gains: Any) -> None:
+    """Make it too dear to separate two specimens whose nuclei may not meet crosswise."""
+    for p in range(len(present)):
+        for q in range(p):
+            g, h = present[p], present[q]
+            meet = True
+            if first[g] >= 0 and second[h] >= 0:
+                meet = may_meet(votes, first[g], second[h])
+            if meet and second[g] >= 0 and first[h] >= 0:
+                meet = may_meet(votes, second[g], first[h])
+            if not meet:
+                gains[p, q] -= FORBIDDEN
+                gains[q, p] -= FORBIDDEN
+
+
+@kernel
+def _best_flips(gains: Any, size: int) -> Any:
+    """Flip each specimen once, the best first; return the flips up to the best moment, its gain."""
+    change = np.zeros(size, np.int64)
+    for p in range(size):
+        for q in range(size):
+            change[p] += gains[p, q]
+    side = np.ones(size, np.int64)
+    order = np.empty(size, np.int32)
+    total, best, kept = 0, 0, 0
+    # Flipping one half is the same as flipping the other, so half the sequence shows all.
+    for step in range((size + 1) // 2):
+        chosen = -1
+        for p in range(size):
+            if side[p] > 0 and (chosen < 0 or change[p] > change[chosen]):
+                chosen = p
+        order[step] = chosen
+        total += change[chosen]
+        if total > best:
+            best = total
+            kept = step + 1
+        for p in range(size):
+            change[p] -= 2 * side[p] * side[chosen] * gains[chosen, p]
+        side[chosen] = -1
+    return order[:kept], best
+
+
+@kernel
+def _swap(cliques: Any, one: int, other: int, a: int, b: int) -> None:
+    if one >= 0:
+        leave(cliques, one)
+    if other >= 0:
+        leave(cliques, other)
+    if one >= 0:
+        join(cliques, one, b)
+    if other >= 0:
+        join(cliques, other, a)

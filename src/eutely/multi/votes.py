@@ -1,0 +1,115 @@
+"""Matchings as a graph: every match is a vote of two nuclei for being the same cell."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.cliques import Matchings
+from eutely.kernel import kernel
+
+
+class Votes(NamedTuple):
+    """Nuclei of all specimens as the nodes of one graph, matches as its edges.
+
+    Attributes
+    ----------
+    nuclei
+        (N + 1,) int64, the first node of each specimen.
+    specimen
+        (V,) int32, the specimen of each node.
+    starts
+        (V + 1,) int64, where the neighbours of each node begin.
+    neighbours
+        (2 * matches,) int32, nodes.
+    pair
+        (N, N) int32, the pair of two specimens, -1 where they were not matched; (0, 0) where
+        every assignment is allowed.
+    allowed, allowed_starts
+        as in ``Matchings``; empty where every assignment is allowed.
+    """
+
+    nuclei: NDArray[np.int64]
+    specimen: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    neighbours: NDArray[np.int32]
+    pair: NDArray[np.int32]
+    allowed: NDArray[np.uint8]
+    allowed_starts: NDArray[np.int64]
+
+
+def votes_of(matchings: Matchings, *, sparse: bool = False) -> Votes:
+    """Turn matchings into a graph; ``sparse`` keeps what they allow, otherwise all is allowed."""
+    sizes = matchings.sizes
+    nuclei = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    specimen = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    starts, neighbours = _edges(nuclei, matchings.pairs, matchings.starts, matchings.partners)
+    if sparse and matchings.allowed is not None:
+        pair, allowed, begins = (
+            matchings.numbers(),
+            matchings.allowed,
+            matchings.allowed_starts(),
+        )
+    else:
+        pair = np.zeros((0, 0), np.int32)
+        allowed, begins = np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    return Votes(nuclei, specimen, starts, neighbours, pair, allowed, begins)
+
+
+@kernel
+def may_meet(votes: Votes, a: int, b: int) -> bool:
+    """Tell whether the nodes ``a`` and ``b`` of two specimens may be in one clique."""
+    if len(votes.pair) == 0:
+        return True
+    g, h = votes.specimen[a], votes.specimen[b]
+    pair = votes.pair[g, h]
+    if pair < 0:
+        return True
+    if g > h:
+        a, b, g, h = b, a, h, g
+    row, column = a - votes.nuclei[g], b - votes.nuclei[h]
+    width = (votes.nuclei[h + 1] - votes.nuclei[h] + 7) // 8
+    byte = votes.allowed[votes.allowed_starts[pair] + row * width + column // 8]
+    return bool((byte >> (column % 8)) & 1)
+
+
+@kernel
+def kept_votes(votes: Any, labels: Any) -> Any:
+    """Return for each specimen the number of its votes that fall within cliques: (N,) int64."""
+    kept = np.zeros(len(votes.nuclei) - 1, np.int64)
+    for node in range(len(labels)):
+        for at in range(votes.starts[node], votes.starts[node + 1]):
+            kept[votes.specimen[node]] += labels[node] == labels[votes.neighbours[at]]
+    return kept
+
+
+@kernel
+def _edges(
+    nuclei: NDArray[np.int64],
+    pairs: NDArray[np.int32],
+    begins: NDArray[np.int64],
+    partners: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    starts = np.zeros(nuclei[-1] + 1, np.int64)
+    for pair in range(len(pairs)):
+        g, h = pairs[pair, 0], pairs[pair, 1]
+        for at in range(begins[pair], begins[pair + 1]):
+            if partners[at] >= 0:
+                starts[nuclei[g] + at - begins[pair] + 1] += 1
+                starts[nuclei[h] + partners[at] + 1] += 1
+    for node in range(len(starts) - 1):
+        starts[node + 1] += starts[node]
+    neighbours = np.empty(starts[-1], np.int32)
+    free = starts[:-1].copy()
+    for pair in range(len(pairs)):
+        g, h = pairs[pair, 0], pairs[pair, 1]
+        for at in range(begins[pair], begins[pair + 1]):
+            if partners[at] >= 0:
+                a, b = nuclei[g] + at - begins[pair], nuclei[h] + partners[at]
+                neighbours[free[a]] = b
+                neighbours[free[b]] = a
+                free[a] += 1
+                free[b] += 1
+    return starts, neighbours
