@@ -97,7 +97,7 @@ def _inner_votes(votes: Any, cliques: Any, clique: int, inner: Any) -> Any:
         a number of votes that is lost at least when the clique is parted in two, however.
     """
     size, total = 0, 0
-    fewest = np.int64(1) << 40
+    fewest = len(votes.specimen)
     node = cliques.heads[clique]
     while node >= 0:
         inner[node] = 0
@@ -201,12 +201,13 @@ def _fill_gains(
         for mine in (first[present[p]], second[present[p]]):
             if mine < 0:
                 continue
+            own = cliques.labels[mine]
             for at in range(votes.starts[mine], votes.starts[mine + 1]):
                 node = votes.neighbours[at]
                 label = cliques.labels[node]
-                if label == cliques.labels[mine]:
+                if label == own:
                     gains[p, place[votes.specimen[node]]] -= 1
-                elif label == a or label == b:
+                elif label == a + b - own:
                     gains[p, place[votes.specimen[node]]] += 1
 
 

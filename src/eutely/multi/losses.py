@@ -68,7 +68,9 @@ def specimen_agreement(matchings: Matchings, cliques: Cliques) -> NDArray[np.flo
     for side in (0, 1):
         np.add.at(total, matchings.pairs[:, side], matched)
         np.add.at(kept, matchings.pairs[:, side], within)
-    return np.divide(kept, total, out=np.full(len(total), np.nan), where=total > 0)
+    fraction = np.full(count, np.nan)
+    np.divide(kept, total, out=fraction, where=total > 0)
+    return fraction
 
 
 def _matched_and_kept(

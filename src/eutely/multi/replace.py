@@ -1,4 +1,4 @@
-"""Take one specimen out, let all others vote on where its nuclei belong, put it back at its best."""
+"""Take one specimen out, let all others vote on where its nuclei belong, and put it there."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def replace_all(votes: Any, cliques: Any, order: Any, waiting: Any) -> int:
             if chosen[i] >= 0:
                 cost += costs[chosen[i]]
                 chosen[i] = columns[chosen[i]]
-        gain = int(round(-cost)) - kept
+        gain = round(-cost) - kept
         if gain > 0 or out:
             _put(votes, cliques, specimen, chosen, targets, waiting)
             total += gain
@@ -169,4 +169,4 @@ def _put(votes: Any, cliques: Any, specimen: int, chosen: Any, targets: Any, wai
 
 @kernel
 def _is_alone(cliques: Any, node: int) -> bool:
-    return cliques.following[node] < 0 and cliques.preceding[node] < 0
+    return bool(cliques.following[node] < 0 and cliques.preceding[node] < 0)

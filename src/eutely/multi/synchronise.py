@@ -16,13 +16,12 @@ from eutely.cliques import Cliques, Matchings
 from eutely.errors import ProblemError
 from eutely.multi.components import connected, keep_consistent
 from eutely.multi.exchange import exchange_all
-from eutely.multi.partition import Partition, empty_partition
+from eutely.multi.partition import Partition, copy_of, empty_partition
 from eutely.multi.replace import replace_all
 from eutely.multi.votes import Votes, kept_votes, votes_of
 
 CHEAP = 400_000
 """Matches that may be synchronised several times over without a noticeable wait."""
-
 
 
 def synchronise(
@@ -56,16 +55,14 @@ def synchronise(
     return Cliques(votes.nuclei, connected(votes, best))
 
 
-def _best_of(
-    votes: Votes, fixed: Partition, starts: int, random: np.random.Generator
-) -> Partition:
+def _best_of(votes: Votes, fixed: Partition, starts: int, random: np.random.Generator) -> Partition:
     """Put what ``fixed`` leaves out into cliques, several times; return the best result."""
     best, most = fixed, -1
     order = np.zeros(0, np.int64)
     for start in range(starts):
         if start % 2 == 0:
             order = random.permutation(len(votes.nuclei) - 1)
-        cliques = Partition(*(array.copy() for array in fixed))
+        cliques = copy_of(fixed)
         _improve(votes, cliques, order)
         kept = kept_votes(votes, cliques.labels)
         if kept.sum() > most:
