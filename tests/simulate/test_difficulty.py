@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,4 +40,4 @@ def test_names_are_needed():
     with pytest.raises(EutelyError, match="named"):
         difficulty([worm.without_names() for worm in simulate(2, 10)])
     with pytest.raises(EutelyError, match="0 cells"):
-        difficulty([simulate(1, 10)[0], simulate(1, 10, spurious=1, missing=1)[0]])
+        difficulty([*simulate(1, 10), replace(*simulate(1, 10), names=tuple("abcdefghij"))])

@@ -82,7 +82,7 @@ def simulate(
     >>> from eutely import simulate
     >>> cohort = simulate(3, cells=40, seed=7, missing=0.1)
     >>> [len(worm) for worm in cohort]
-    [38, 34, 34]
+    [36, 36, 38]
     """
     if specimens < 1:
         raise EutelyError(f"cannot simulate {specimens} specimens; ask for 1 or more")

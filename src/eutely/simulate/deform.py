@@ -53,7 +53,7 @@ class Variation:
     twist: float = 12.0
     field: Triple = (0.35, 0.16, 0.09)
     reach: float = 2.5
-    jitter: Triple = (0.64, 0.165, 0.105)
+    jitter: Triple = (0.62, 0.165, 0.105)
     swelling: float = 0.08
 
     def __post_init__(self) -> None:

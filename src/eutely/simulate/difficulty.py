@@ -62,7 +62,7 @@ def difficulty(cohort: Sequence[Specimen]) -> Difficulty:
         mean = fitted.mean(axis=0)
     residuals = fitted - mean
     sd = np.sqrt(np.mean(residuals**2, axis=(0, 1)))
-    near = cKDTree(mean).query(mean, min(_NEIGHBOURS + 1, len(mean)))[1][:, 1:]
+    near = np.asarray(cKDTree(mean).query(mean, min(_NEIGHBOURS + 1, len(mean)))[1])[:, 1:]
     offsets = residuals[:, near] - residuals[:, :, None]
     return Difficulty(
         spacing=float(spacing),
@@ -76,9 +76,15 @@ def difficulty(cohort: Sequence[Specimen]) -> Difficulty:
 
 
 def assigned(shapes: Floats, mean: Floats) -> float:
-    """Return the share of points of ``shapes`` (k, n, 3) that a linear assignment by squared
-    distance gives to their own point of ``mean`` (n, 3).
-    """  # noqa: D205
+    """Return the share of points that a linear assignment gives to their own in the mean shape.
+
+    Parameters
+    ----------
+    shapes
+        (k, n, 3)
+    mean
+        (n, 3); squared distances to it are the costs.
+    """
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
@@ -86,7 +92,7 @@ def assigned(shapes: Floats, mean: Floats) -> float:
     for shape in shapes:
         rows, columns = linear_sum_assignment(cdist(shape, mean, "sqeuclidean"))
         right += int(np.count_nonzero(rows == columns))
-    return right / (shapes.shape[0] * shapes.shape[1])
+    return right / float(shapes.shape[0] * shapes.shape[1])
 
 
 def affine_fit(shape: Floats, target: Floats) -> Floats:
@@ -130,4 +136,4 @@ def _upright(mean: Floats, cells: Sequence[str]) -> Floats:
     z = side @ (mean - mean.mean(axis=0))
     z -= x * (x @ z)
     z /= np.linalg.norm(z)
-    return mean @ np.array([x, np.cross(z, x), z]).T
+    return np.asarray(mean @ np.array([x, np.cross(z, x), z]).T)

@@ -19,6 +19,7 @@ _CROWD = np.array([0.12, 0.40, 0.82, 0.95, 1.00, 0.22, 0.20, 0.16, 0.16, 0.34, 0
 _FLAT = 0.74  # half width by half height
 _SLENDER = 38.0  # body length by largest half height
 _MIDLINE = 0.14  # share of unpaired cells
+_VENTRAL = 0.1  # share of cells that lie in the ventral half, the rest in either
 _CORD = 0.5  # share of the midline cells that sit in the ventral cord
 _CANDIDATES = 12  # places tried for each cell; more are more evenly spaced
 _RADIUS = 0.42  # typical radius by typical distance of neighbours
@@ -127,11 +128,12 @@ def _places(pairs: int, middle: int, random: np.random.Generator) -> Floats:
         angle = random.uniform(0, 2 * np.pi, _CANDIDATES)
         reach = random.random(_CANDIDATES) ** 0.3  # rather under the skin than in the gut
         up, side = reach * np.cos(angle), np.abs(reach * np.sin(angle))
-        # The ventral half is the fuller one: the back is what is left over.
-        up = np.where((up > 0) & (random.random(_CANDIDATES) < 0.15), -up, up)
+        ventral, cord = random.random(2) < [_VENTRAL, _CORD]
+        if ventral:
+            up = -np.abs(up)
         if number >= 2 * pairs:
             side[:] = 0
-            up = np.where(random.random(_CANDIDATES) < _CORD, -1 + 0.3 * reach, np.cos(angle))
+            up = 0.3 * reach - 1 if cord else np.cos(angle)
         here = np.c_[_SLENDER * (0.5 - station), height * up, height * _FLAT * side]
         # The room that a nucleus has at this station, were all evenly spaced.
         local = np.cbrt(height**2 / np.interp(station, _STATIONS, _CROWD))
@@ -155,7 +157,7 @@ def nearest_distances(points: Floats) -> Floats:
     """Return the distance of each of the (n, 3) ``points`` to its nearest neighbour, (n,)."""
     from scipy.spatial import cKDTree  # kept out of the start-up time of the command line
 
-    return np.asarray(cKDTree(points).query(points, 2)[0][:, 1])
+    return np.asarray(cKDTree(points).query(points, 2)[0])[:, 1]
 
 
 def rotations(random: np.random.Generator, count: int) -> Floats:
@@ -171,4 +173,4 @@ def rotations(random: np.random.Generator, count: int) -> Floats:
 
 def _unit(vectors: Floats) -> Floats:
     """Return the rows of ``vectors`` at length 1."""
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
