@@ -230,6 +230,35 @@ class Specimen:
             axes=None if self.axes is None else self.axes @ turn.T,
         )
 
+    def mapped(self, matrix: ArrayLike, shift: ArrayLike) -> Specimen:
+        """Return the specimen after the affine map ``matrix @ x + shift``.
+
+        Ellipsoids become the ellipsoids that the map makes of them; where directions are not
+        known, radii change by one factor such that the volume is right.
+
+        Parameters
+        ----------
+        matrix
+            (3, 3), not singular.
+        shift
+            (3,), in the specimen's unit.
+        """
+        linear = np.asarray(matrix, dtype=np.float64)
+        radii = self.radii * abs(np.linalg.det(linear)) ** (1 / 3)
+        axes = None
+        if self.axes is not None:
+            axes = np.full_like(self.axes, np.nan)
+            known = np.isfinite(self.axes).all(axis=(1, 2)) & np.isfinite(self.radii).all(axis=1)
+            semi = linear @ (self.axes[known].swapaxes(1, 2) * self.radii[known, None, :])
+            turned, radii[known], _ = np.linalg.svd(semi)
+            axes[known] = turned.swapaxes(1, 2)
+        return replace(
+            self,
+            centroids=self.centroids @ linear.T + np.asarray(shift, dtype=np.float64),
+            radii=radii,
+            axes=axes,
+        )
+
 
 def _locked(
     values: ArrayLike, dtype: type[Any], shape: tuple[int, ...], what: str, name: str

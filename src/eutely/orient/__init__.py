@@ -1,0 +1,6 @@
+"""Rigid pre-alignment: barycentre, size, body axes, head/tail and roll, as ranked hypotheses."""
+
+from eutely.orient.hypotheses import orient
+from eutely.orient.pose import Pose
+
+__all__ = ["Pose", "orient"]
