@@ -75,3 +75,23 @@ def test_moved_turns_axes_along():
     assert after.centroids[1].tolist() == [1, 1, 0]
     assert after.axes is not None
     assert after.axes[0, 0].tolist() == [0, 1, 0]
+
+
+def test_mapped_makes_of_ellipsoids_what_the_map_makes_of_them():
+    rng = np.random.default_rng(0)
+    matrix, axes = rng.normal(size=(3, 3)), np.linalg.qr(rng.normal(size=(4, 3, 3)))[0]
+    axes[3] = np.nan
+    before = Specimen.from_arrays("square", SQUARE, radii=[[3.0, 2, 1]] * 4, axes=axes)
+    after = before.mapped(matrix, [1, 2, 3])
+    assert after.axes is not None
+    assert np.allclose(after.centroids, SQUARE @ matrix.T + [1, 2, 3])
+    # A point on the surface, a^T diag(r) u for a unit vector u, lands on the new surface.
+    unit = rng.normal(size=3)
+    unit /= np.linalg.norm(unit)
+    for index in range(3):
+        point = matrix @ (axes[index].T @ (before.radii[index] * unit))
+        inside = after.axes[index] @ point / after.radii[index]
+        assert np.isclose(np.linalg.norm(inside), 1)
+    assert (np.diff(after.radii, axis=1) <= 0).all()
+    assert np.isnan(after.axes[3]).all()
+    assert np.allclose(after.radii.prod(axis=1), 6 * abs(np.linalg.det(matrix)))

@@ -14,7 +14,7 @@ from eutely.orient.symmetry import best_rolls, mirror_agreement, straightened
 from eutely.specimen import Specimen
 
 LEAST = 4
-"""Nuclei needed: fewer lie in one plane and have no handedness."""
+"""Nuclei at different places needed: fewer lie in one plane and have no handedness."""
 
 STRAY = 20.0
 """A nucleus is no part of the body when its third neighbour is so many times farther than usual."""
@@ -42,7 +42,8 @@ def orient(specimen: Specimen, *, mirrored: bool = False) -> list[Pose]:
     Parameters
     ----------
     specimen
-        at least 4 nuclei, not on one line. Its names, ids, radii and order do not matter.
+        at least 4 nuclei at different places, not on one line. Its names, ids,
+        radii and order do not matter.
     mirrored
         add the mirror image of each pose, with the same score, behind it.
 
@@ -54,17 +55,18 @@ def orient(specimen: Specimen, *, mirrored: bool = False) -> list[Pose]:
     Raises
     ------
     SpecimenError
-        When there are fewer than 4 nuclei, or all lie on one line or at one place.
+        When there are fewer than 4 nuclei at different places, or all lie on one line.
     """
     points = _body(specimen)
     centre = points.mean(axis=0)
     points = points - centre
     variances, vectors = np.linalg.eigh(points.T @ points / len(points))
     variances, axes = variances[::-1], vectors.T[::-1]
-    if variances[0] <= (1e-12 * np.abs(centre).max()) ** 2:
-        raise SpecimenError(f"{specimen.name}: all nuclei are at one place; a pose needs a body")
-    if variances[1] <= FLAT**2 * variances[0]:
-        raise SpecimenError(f"{specimen.name}: all nuclei are on one line, so roll is undefined")
+    if variances[1] <= max(FLAT**2 * variances[0], (1e-12 * np.abs(centre).max()) ** 2):
+        raise SpecimenError(
+            f"{specimen.name}: all nuclei are on one line, so that roll is undefined; "
+            "check the coordinates"
+        )
 
     spacing = _spacing(points)
     poses = []
@@ -96,7 +98,8 @@ def _about(
     size = (float(np.sqrt(spread[0])), float(np.sqrt(spread[1:].mean())))
     straight = straightened(inside)
     head = _lean(inside[:, 0])
-    planes = best_rolls(mirror_agreement(straight, spacing))
+    # With few nuclei neighbours are as far as the body is wide, and everything would agree.
+    planes = best_rolls(mirror_agreement(straight, min(spacing, size[1] / 2)))
     poses = []
     for roll, agreement in planes:
         dorsal = _lean(straight[:, 1:] @ np.array([np.cos(roll), np.sin(roll)]))
@@ -127,21 +130,24 @@ def _turned(pose: Pose, turn: NDArray[np.float64]) -> Pose:
 
 
 def _body(specimen: Specimen) -> NDArray[np.float64]:
-    """Return the centroids without far strays, in an order that depends on nothing else."""
-    if len(specimen) < LEAST:
+    """Return the different centroids, without far strays, in an order that depends on no other.
+
+    Segments at one and the same place (rejects put at the origin, for instance) count once.
+    """
+    points = np.unique(specimen.centroids, axis=0)
+    if len(points) < LEAST:
         raise SpecimenError(
-            f"{specimen.name}: {len(specimen)} nuclei, but a pose needs at least {LEAST}"
+            f"{specimen.name}: {len(specimen)} nuclei at {len(points)} different places, but a "
+            f"pose needs at least {LEAST}"
         )
-    points = specimen.centroids[np.lexsort(specimen.centroids.T)]
     third = _neighbour_distances(points, 3)
     near = third <= STRAY * np.median(third)
     return points[near] if near.sum() >= LEAST else points
 
 
 def _spacing(points: NDArray[np.float64]) -> float:
-    """Return the median distance to the nearest other nucleus, coincident ones left out."""
-    nearest = _neighbour_distances(points, 1)
-    return float(np.median(nearest[nearest > 0])) if nearest.any() else float(points.std())
+    """Return the median distance to the nearest other nucleus."""
+    return float(np.median(_neighbour_distances(points, 1)))
 
 
 def _neighbour_distances(points: NDArray[np.float64], rank: int) -> NDArray[np.float64]:
