@@ -1,16 +1,20 @@
 """From files and folders to specimens: what each path is, and whether they make a cohort."""
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 from eutely.errors import ReadError
+from eutely.io import volumes
 from eutely.io.apo import read_apo
 from eutely.io.tables import PARQUET, TEXT, read_table
+from eutely.io.volumes.volume import VoxelSize
 from eutely.specimen import Specimen
 
 log = logging.getLogger("eutely")
@@ -18,13 +22,19 @@ log = logging.getLogger("eutely")
 LEAST = 4
 """Nuclei that a specimen needs at least: fewer have no pose."""
 
-VoxelSize = tuple[float, float, float]
-
 SUFFIXES = {
+    "volume": volumes.SUFFIXES,
     "points": (".apo", ".ano.ano.txt", ".ano.txt"),
     "table": (*TEXT, *PARQUET),
 }
 """How names of files end, by what they hold; the first that fits counts."""
+
+
+_DATASET = re.compile(r"(?P<file>.+\.(h5|hdf5|hdf)):(?P<dataset>.+)", re.IGNORECASE)
+"""A dataset of an HDF5 file, as in ``worm.h5:segmentation/labels``."""
+
+Progress = Callable[[float], None]
+"""Called with the share of a file that was read, 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,8 @@ class Source:
     kind: str
     name: str
     """the file's name without its suffix: the specimen's, unless the file says otherwise"""
+    dataset: str | None = None
+    """path inside an HDF5 file"""
 
 
 @dataclass(frozen=True)
@@ -55,9 +67,9 @@ def read(
     Parameters
     ----------
     inputs
-        tables (CSV, TSV, Parquet) of one specimen or of a cohort, Vaa3D point clouds (``.apo``,
-        ``.ano.txt``), or folders of such; a folder stands for the specimens in it, in the order
-        of their names.
+        label volumes (TIFF, OME-Zarr, HDF5, NRRD), tables (CSV, TSV, Parquet) of one specimen or
+        of a cohort, Vaa3D point clouds (``.apo``, ``.ano.txt``), or folders of such;
+        a folder stands for the specimens in it, in the order of their names.
     voxel_size
         x, y, z in micrometres (or one number, where all are the same), for files that do not
         say; wins over what they say.
@@ -85,6 +97,11 @@ def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
     found: list[Source] = []
     for given in inputs:
         path = Path(given)
+        inside = _DATASET.fullmatch(str(given))
+        if not path.exists() and inside and Path(inside["file"]).exists():
+            file = _source(Path(inside["file"]))
+            found += [replace(file, dataset=inside["dataset"])] if file else []
+            continue
         if not path.exists():
             raise ReadError(f"{path} does not exist")
         source = _source(path)
@@ -100,13 +117,13 @@ def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
 
 def _source(path: Path) -> Source | None:
     """Return what ``path`` is, judged by its name, or None."""
-    if path.is_dir():
+    if path.is_dir() and not volumes.is_zarr(path):
         return None
     for kind, suffixes in SUFFIXES.items():
         for suffix in suffixes:
             if path.name.lower().endswith(suffix) and len(path.name) > len(suffix):
                 return Source(path, kind, path.name[: -len(suffix)])
-    return None
+    return Source(path, "volume", path.name) if path.is_dir() else None
 
 
 def _folder(path: Path) -> list[Source]:
@@ -129,17 +146,39 @@ def _folder(path: Path) -> list[Source]:
 
 
 def readings(
-    files: Sequence[Source], voxel_size: float | Sequence[float] | None = None
+    files: Sequence[Source],
+    voxel_size: float | Sequence[float] | None = None,
+    progress: Progress = lambda _: None,
 ) -> Iterator[Reading]:
     """Read one file after the other; the specimens of a file come together."""
     size = voxel_triple(voxel_size)
     for file in files:
-        if file.kind == "points":
-            specimen = read_apo(file.path, file.name, voxel_size=size)
-            yield Reading(specimen, file.path)
+        if file.kind == "volume":
+            yield _volume(file, size, progress)
+        elif file.kind == "points":
+            yield Reading(read_apo(file.path, file.name, voxel_size=size), file.path)
         else:
             for specimen in read_table(file.path, file.name):
                 yield Reading(specimen, file.path)
+        progress(1.0)
+
+
+def _volume(file: Source, voxel_size: VoxelSize | None, progress: Progress) -> Reading:
+    """Read the nuclei of a label volume, block by block."""
+    from eutely.nuclei import Block, measure  # here, because Numba takes its time
+
+    with volumes.open_volume(file.path, voxel_size, file.dataset) as volume:
+        total, done = math.prod(volume.shape), 0
+
+        def counted() -> Iterator[Block]:
+            nonlocal done
+            for block, start in volume.blocks():
+                yield block, start
+                done += block.size
+                progress(done / total)
+
+        specimen = measure(counted(), volume.shape, volume.size, file.name)
+        return Reading(specimen, file.path, volume.size)
 
 
 def voxel_triple(given: float | Sequence[float] | None) -> VoxelSize | None:

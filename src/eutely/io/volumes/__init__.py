@@ -1,0 +1,92 @@
+"""Label volumes, opened without reading them: one file a format behind ``open_volume``."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.errors import WriteError
+from eutely.io.volumes import hdf5, nrrd, tiff, zarr
+from eutely.io.volumes.volume import Volume, VoxelSize
+from eutely.io.whole import whole
+
+__all__ = ["SUFFIXES", "Volume", "is_zarr", "open_volume", "write_volume"]
+
+is_zarr = zarr.is_zarr
+
+SUFFIXES = (*tiff.SUFFIXES, *zarr.SUFFIXES, *hdf5.SUFFIXES, *nrrd.SUFFIXES)
+"""How names of label volumes end; longer ones first where one ends in another."""
+
+
+@contextmanager
+def open_volume(
+    path: Path, voxel_size: VoxelSize | None = None, dataset: str | None = None
+) -> Iterator[Volume]:
+    """Open a label volume for reading block by block; see ``Volume``.
+
+    Parameters
+    ----------
+    path
+        TIFF, OME-Zarr, HDF5 or NRRD.
+    voxel_size
+        x, y, z in micrometres; wins over what the file says.
+    dataset
+        path inside an HDF5 file that holds several volumes.
+
+    Raises
+    ------
+    ReadError
+        when the file is broken, or holds no three-dimensional whole numbers, or neither the file
+        nor ``voxel_size`` tells the size of a voxel.
+    """
+    if is_zarr(path):
+        opened = zarr.open_zarr(path)
+    elif path.name.lower().endswith(hdf5.SUFFIXES):
+        opened = hdf5.open_hdf5(path, dataset)
+    elif path.name.lower().endswith(nrrd.SUFFIXES):
+        opened = nrrd.open_nrrd(path)
+    else:
+        opened = tiff.open_tiff(path)
+    with opened as volume:
+        yield volume.checked(voxel_size)
+
+
+_Writer = Callable[[NDArray[np.integer], Path, VoxelSize], None]
+
+
+def write_volume(
+    labels: NDArray[np.integer], path: str | Path, voxel_size: VoxelSize | float
+) -> None:
+    """Write a label volume whole or not at all, in the format that the name's end tells.
+
+    Parameters
+    ----------
+    labels
+        (depth, height, width), axes z, y, x; whole numbers, 0 for the background.
+    path
+        ``.ome.tif`` / ``.tif``, ``.ome.zarr`` / ``.zarr``, ``.h5`` or ``.nrrd``.
+    voxel_size
+        x, y, z in micrometres, or one number.
+    """
+    path = Path(path)
+    array = np.asarray(labels)
+    if array.ndim != 3 or array.dtype.kind not in "iu":
+        raise WriteError(
+            f"cannot write {path}: labels are {array.dtype} of shape {array.shape}, "
+            "expected whole numbers (z, y, x)"
+        )
+    x, y, z = np.broadcast_to(np.asarray(voxel_size, dtype=np.float64), (3,)).tolist()
+    writers: dict[tuple[str, ...], _Writer] = {
+        zarr.SUFFIXES: zarr.write_zarr,
+        tiff.SUFFIXES: tiff.write_tiff,
+        hdf5.SUFFIXES: hdf5.write_hdf5,
+        nrrd.SUFFIXES: nrrd.write_nrrd,
+    }
+    for suffixes, write in writers.items():
+        if path.name.lower().endswith(suffixes):
+            with whole(path) as aside:
+                write(array, aside, (x, y, z))
+            return
+    raise WriteError(f"cannot write {path}: expected a name that ends in .tif, .zarr, .h5 or .nrrd")

@@ -1,0 +1,160 @@
+"""Label volumes in TIFF: plain, OME, ImageJ, BigTIFF; page by page, compressed or not."""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.errors import WriteError
+from eutely.io.volumes.volume import (
+    BROKEN,
+    Volume,
+    VoxelSize,
+    broken,
+    in_micrometres,
+    slab_depth,
+)  # fmt: skip
+
+SUFFIXES = (
+    ".ome.tif", ".ome.tiff", ".ome.btf", ".tif", ".tiff", ".btf", ".tf8", ".tf2",
+)  # fmt: skip
+
+_SILENT = logging.NullHandler()
+
+
+@contextmanager
+def open_tiff(path: Path) -> Iterator[Volume]:
+    """Open the first image series of a TIFF file."""
+    import tifffile
+
+    # What it has to say about a damaged file is in the error; without a handler Python prints it.
+    logging.getLogger("tifffile").addHandler(_SILENT)
+    try:
+        file = tifffile.TiffFile(path)
+    except BROKEN as error:
+        raise broken(path, error) from error
+    with file:
+        try:
+            volume = _volume(file, path)
+        except BROKEN as error:
+            raise broken(path, error) from error
+        yield volume
+
+
+def _volume(file: Any, path: Path) -> Volume:
+    series = file.series[0]
+    # A stack of pages that nobody named is one along z.
+    axes = re.sub(r"[iqo]", "z", series.axes.lower(), count=1)
+    if axes.count("z") > 1:
+        axes = series.axes.lower()
+    size, why = _voxel_size(file)
+    return Volume(
+        path=str(path),
+        axes=axes,
+        stored=tuple(map(int, series.shape)),
+        dtype=np.dtype(series.dtype),
+        voxel_size=size,
+        parts=lambda: _parts(file, series),
+        why_unknown=why,
+    )
+
+
+def _parts(file: Any, series: Any) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
+    """Yield slabs of a series: straight from the file where it lies there as it is, or by page."""
+    shape = tuple(map(int, series.shape))
+    outer, rest = shape[0], (0,) * (len(shape) - 1)
+    if series.dataoffset is not None:
+        dtype = series.dtype.newbyteorder(file.byteorder)
+        step = slab_depth(shape, dtype.itemsize)
+        entries = int(np.prod(shape[1:], dtype=np.int64))
+        file.filehandle.seek(series.dataoffset)
+        for start in range(0, outer, step):
+            deep = min(step, outer - start)
+            raw = file.filehandle.read(deep * entries * dtype.itemsize)
+            yield np.frombuffer(raw, dtype).reshape(deep, *shape[1:]), (start, *rest)
+        return
+    pages = len(series.pages)
+    if pages == 1:
+        yield series.asarray(), (0, *rest)
+        return
+    per_page = tuple(shape[1:])
+    for index, page in enumerate(series.pages):
+        if page is None:
+            raise ValueError(f"page {index + 1} of {pages} is missing")
+        yield page.asarray().reshape(-1, *per_page), (index * outer // pages, *rest)
+
+
+def _voxel_size(file: Any) -> tuple[VoxelSize | None, str]:
+    """Return x, y, z in micrometres, or None and why."""
+    if file.is_ome:
+        return _ome_voxel_size(file.ome_metadata)
+    if file.is_imagej:
+        told = file.imagej_metadata or {}
+        unit = str(told.get("unit", ""))
+        scale = in_micrometres(unit)
+        tags = file.pages[0].tags
+        if scale is None or "spacing" not in told or "XResolution" not in tags:
+            return None, f"ImageJ unit '{unit}'" if unit else "ImageJ metadata without a unit"
+        x, y = (_pixel_side(tags[f"{axis}Resolution"].value) for axis in "XY")
+        return _positive(x * scale, y * scale, abs(float(told["spacing"])) * scale)
+    return None, "neither OME nor ImageJ metadata"
+
+
+def _pixel_side(resolution: tuple[int, int]) -> float:
+    """Return the length of a pixel from the pixels per unit as a fraction."""
+    pixels, lengths = resolution
+    return lengths / pixels if pixels else 0.0
+
+
+def _positive(x: float, y: float, z: float) -> tuple[VoxelSize | None, str]:
+    if min(x, y, z) > 0:
+        return (x, y, z), ""
+    return None, f"metadata says {x} x {y} x {z}"
+
+
+def _ome_voxel_size(xml: str) -> tuple[VoxelSize | None, str]:
+    for element in ElementTree.fromstring(xml).iter():
+        if element.tag.rpartition("}")[2] != "Pixels":
+            continue
+        sides = []
+        for axis in "XYZ":
+            text = element.get(f"PhysicalSize{axis}")
+            unit = element.get(f"PhysicalSize{axis}Unit", "µm")
+            scale = in_micrometres(unit)
+            if text is None or scale is None:
+                return None, f"OME metadata has no PhysicalSize{axis} in a unit of length"
+            sides.append(float(text) * scale)
+        return _positive(*sides)
+    return None, "OME metadata without an image"
+
+
+def write_tiff(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -> None:
+    """Write a compressed OME-TIFF (BigTIFF where needed)."""
+    import tifffile
+
+    if labels.dtype.itemsize == 8:  # OME knows no integers of 64 bits
+        least, most = int(labels.min(initial=0)), int(labels.max(initial=0))
+        smaller = np.dtype(np.int32 if least < 0 else np.uint32)
+        if most > np.iinfo(smaller).max or least < np.iinfo(smaller).min:
+            raise WriteError(
+                f"OME-TIFF holds labels up to {2**32 - 1}, found {most}; write .zarr, .h5 or .nrrd"
+            )
+        labels = labels.astype(smaller)
+    metadata: dict[str, Any] = {"axes": "ZYX"}
+    for axis, side in zip("XYZ", voxel_size, strict=True):
+        metadata |= {f"PhysicalSize{axis}": side, f"PhysicalSize{axis}Unit": "µm"}
+    tifffile.imwrite(
+        path,
+        labels,
+        ome=True,
+        bigtiff=labels.nbytes > 2**31,
+        photometric="minisblack",
+        compression="zlib",
+        metadata=metadata,
+    )

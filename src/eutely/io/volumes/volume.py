@@ -1,0 +1,191 @@
+"""A label volume that stays in its file until it is read, block by block."""
+
+import logging
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.errors import ReadError
+
+if TYPE_CHECKING:
+    from eutely.nuclei import Block
+
+log = logging.getLogger("eutely")
+
+VoxelSize = tuple[float, float, float]
+"""x, y, z in micrometres."""
+
+BLOCK_BYTES = 2**24
+"""About how much of a volume without chunks of its own is read at once."""
+
+BROKEN = (
+    OSError, ValueError, RuntimeError, LookupError, TypeError, EOFError, AttributeError,
+    StopIteration, struct.error, zlib.error,
+)  # fmt: skip
+"""What the libraries raise on files that are cut off or otherwise damaged."""
+
+_METRES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "c": 1e-2}
+_PREFIXES = {"nano": "n", "micro": "u", "milli": "m", "centi": "c", "µ": "u", "μ": "u"}
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A label volume in a file.
+
+    Attributes
+    ----------
+    path
+        where it is, with the path inside the file where there is one.
+    axes
+        names of the file's axes, as many as ``stored`` has entries: ``x``, ``y``, ``z``, others.
+    stored
+        shape in the file, by ``axes``.
+    dtype
+        of the labels.
+    voxel_size
+        x, y, z in micrometres, or None where the file does not say.
+    parts
+        call that yields arrays in the file's order of axes, with the index of the first entry:
+        a grid in C order.
+    why_unknown
+        what the file says instead of a voxel size.
+    """
+
+    path: str
+    axes: str
+    stored: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    voxel_size: VoxelSize | None
+    parts: Callable[[], Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]]
+    why_unknown: str = "the file does not say"
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Voxels along z, y, x."""
+        z, y, x = (self.stored[self.axes.index(axis)] for axis in "zyx")
+        return z, y, x
+
+    @property
+    def size(self) -> VoxelSize:
+        """x, y, z in micrometres, of a volume that was checked."""
+        assert self.voxel_size is not None
+        return self.voxel_size
+
+    def blocks(self) -> "Iterator[Block]":
+        """Read the volume: labels with axes z, y, x, and index of the first voxel of each block."""
+        keep = [self.axes.index(axis) for axis in "zyx"]
+        drop = tuple(index for index in range(len(self.axes)) if index not in keep)
+        order = np.argsort(np.argsort(keep))
+        try:
+            for array, start in self.parts():
+                z, y, x = (start[index] for index in keep)
+                yield np.squeeze(array, drop).transpose(order), (z, y, x)
+        except BROKEN as error:
+            raise broken(self.path, error) from error
+
+    def checked(self, voxel_size: VoxelSize | None) -> "Volume":
+        """Return the volume with its final voxel size; refuse what are no labels in space."""
+        if self.dtype.kind not in "iu":
+            raise ReadError(
+                f"{self.path}: voxels are {self.dtype}, expected whole numbers (one label a "
+                "nucleus); convert the segmentation to integers"
+            )
+        for axis, length in zip(self.axes, self.stored, strict=True):
+            if axis not in "zyx" and length > 1:
+                advice = "" if "z" in self.axes else "; if it is z, say so in the file's metadata"
+                raise ReadError(
+                    f"{self.path}: axis {axis} has {length} entries, expected one channel and one "
+                    f"time point with axes z, y, x{advice}"
+                )
+        missing = [axis for axis in "zyx" if axis not in self.axes]
+        if missing or min(self.shape) < 2:
+            form = " x ".join(map(str, self.stored))
+            raise ReadError(f"{self.path}: a 2D image ({form}), expected a volume with z, y, x")
+        if voxel_size is None and self.voxel_size is None:
+            raise ReadError(
+                f"{self.path}: unknown voxel size ({self.why_unknown}); give --voxel-size X,Y,Z "
+                "in micrometres"
+            )
+        if voxel_size is None:
+            return self
+        if self.voxel_size is not None and not np.allclose(voxel_size, self.voxel_size, rtol=1e-3):
+            log.warning(
+                "%s: the file says voxels of %s um, using %s um as asked",
+                self.path, triple(self.voxel_size), triple(voxel_size),
+            )  # fmt: skip
+        return replace(self, voxel_size=voxel_size)
+
+
+def triple(values: Sequence[float]) -> str:
+    """Return x, y, z as people write them."""
+    return " x ".join(f"{value:.4g}" for value in values)
+
+
+def broken(path: Path | str, error: BaseException) -> ReadError:
+    """Return the error for a file that a library cannot read."""
+    if isinstance(error, OSError) and error.strerror:
+        return ReadError(f"cannot read {path}: {error.strerror}")
+    words = " ".join(str(error).split()) or type(error).__name__
+    return ReadError(f"cannot read {path}: damaged or cut off ({words[:160]})")
+
+
+def in_micrometres(unit: str | None) -> float | None:
+    r"""Return how many micrometres a unit is, or None where it is none of length.
+
+    >>> in_micrometres("nanometer"), in_micrometres("mm"), in_micrometres("\\u00B5m")
+    (0.001, 1000.0, 1.0)
+    """
+    word = (unit or "").strip().strip('"').lower().replace("\\u00b5", "u")
+    if word in {"micron", "microns"}:
+        return 1.0
+    if word in {"angstrom", "ångström", "å"}:
+        return 1e-4
+    word = re.sub(r"met(er|re)s?$", "m", word)
+    for long, short in _PREFIXES.items():
+        word = word.replace(long, short, 1) if word.startswith(long) else word
+    if word.endswith("m") and word[:-1] in _METRES:
+        return round(_METRES[word[:-1]] / 1e-6, 9)
+    return None
+
+
+class Sliceable(Protocol):
+    """An array on disk."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Entries along each axis."""
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Type of the entries."""
+
+    def __getitem__(self, index: tuple[slice, ...], /) -> NDArray[np.integer]:
+        """Read a part."""
+
+
+def grid_parts(
+    array: Sliceable, chunks: Sequence[int] | None
+) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
+    """Yield an array on disk chunk by chunk, or slab by slab where it has no chunks."""
+    shape = array.shape
+    if chunks is None:
+        step = slab_depth(shape, array.dtype.itemsize)
+        chunks = (step, *shape[1:])
+    for start in product(
+        *(range(0, length, chunk) for length, chunk in zip(shape, chunks, strict=True))
+    ):
+        part = tuple(slice(a, a + chunk) for a, chunk in zip(start, chunks, strict=True))
+        yield np.asarray(array[part]), start
+
+
+def slab_depth(shape: Sequence[int], itemsize: int) -> int:
+    """Return how many entries of the first axis make a slab of about ``BLOCK_BYTES``."""
+    return max(1, BLOCK_BYTES // max(1, int(np.prod(shape[1:], dtype=np.int64)) * itemsize))
