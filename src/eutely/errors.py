@@ -19,3 +19,15 @@ class WriteError(EutelyError):
 
 class ProblemError(EutelyError):
     """A matching problem, or a set of matchings, is malformed."""
+
+
+class ExecuteError(EutelyError):
+    """Work cannot run where it was asked to run."""
+
+
+class ConfigError(EutelyError):
+    """A setting is unknown, or has a value that it cannot have."""
+
+
+class RunFolderError(EutelyError):
+    """A run folder is in use, damaged, or not a run folder."""

@@ -181,6 +181,12 @@ class Specimen:
 
     __hash__ = None  # type: ignore[assignment]  # compared by value, so not hashable
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle field by field, since a mapping proxy cannot be pickled."""
+        features = dict(self.features)
+        fields = (self.name, self.ids, self.centroids, self.radii, self.axes, features)
+        return Specimen, (*fields, self.names, self.unit)
+
     def __repr__(self) -> str:
         named = 0 if self.names is None else sum(map(bool, self.names))
         return f"<Specimen {self.name}: {len(self)} nuclei, {named} named, in {self.unit}>"

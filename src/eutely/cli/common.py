@@ -25,6 +25,17 @@ VoxelSize = Annotated[
         help="Voxel size in micrometres, for volumes whose file does not say (one number: cubic).",
     ),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Threads on this machine; one a core when not given."),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Run on Dask instead: local:N processes, or a running scheduler (tcp://host:8786).",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say warnings and errors only.")]
 

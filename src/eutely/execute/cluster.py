@@ -1,0 +1,264 @@
+"""Dask, for many machines or many processes on this one."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import pickle
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+from threadpoolctl import threadpool_limits
+
+from eutely.errors import ExecuteError
+from eutely.execute.chunks import in_order, split
+from eutely.execute.protocol import Progress
+from eutely.execute.threads import cores
+
+log = logging.getLogger("eutely")
+
+R = TypeVar("R")
+
+SMALL = 1 << 16
+"""Bytes; shared values below travel with each chunk, larger ones once to each worker."""
+
+KEPT = 8
+"""Large shared values that stay on the cluster between maps, the last ones used."""
+
+AHEAD = 512
+"""Chunks at most that a Dask scheduler is given ahead; it cancels thousands of them slowly."""
+
+PATIENCE = 15.0
+"""Seconds in which a running scheduler must answer."""
+
+TICK = 5.0
+"""Seconds between two looks at the workers while a chunk is waited for."""
+
+
+@contextmanager
+def open_dask(where: str) -> Iterator[Dask]:
+    """Start a local cluster, or connect to a running scheduler."""
+    try:
+        import dask
+        import distributed
+    except ImportError as error:
+        raise ExecuteError("Dask is not installed; pip install 'eutely[dask]'") from error
+    if where == "local" or where.startswith("local:"):
+        count = where.removeprefix("local").removeprefix(":") or str(cores())
+        if not count.isdecimal() or int(count) < 1:
+            raise ExecuteError(f"Dask at '{where}': expected local:N with N processes, N >= 1")
+        # No memory limit: threads have none either, and a nanny that kills a worker at a guessed
+        # share of the memory only makes the run slower. No memory manager: between two maps it
+        # would drop the copies of shared values that each worker has.
+        with (
+            dask.config.set({"distributed.scheduler.active-memory-manager.start": False}),
+            distributed.LocalCluster(
+                n_workers=int(count),
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",  # any free port: two runs may share a machine
+                memory_limit=0,
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            client.register_plugin(_ignore_interrupts())
+            # Dask starts a killed worker again, but not one that died while it was starting.
+            yield Dask(client, where, revive=lambda: cluster.scale(int(count)))
+    elif "://" in where or where.endswith(".json"):
+        by_file = where.endswith(".json")
+        try:
+            if by_file and not os.path.isfile(where):  # Dask would wait for it without end
+                raise FileNotFoundError(where)
+            client = distributed.Client(
+                **{"scheduler_file" if by_file else "address": where}, timeout=PATIENCE
+            )
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ExecuteError(
+                f"no Dask scheduler answers at '{where}'; is it running, and reachable from here?"
+            ) from error
+        with client:
+            executor = Dask(client, where)
+            executor.check_versions()
+            yield executor
+    else:
+        raise ExecuteError(
+            f"Dask at '{where}': expected local:N, an address such as tcp://host:8786, "
+            "or the path of a scheduler file (.json)"
+        )
+
+
+def _ignore_interrupts() -> Any:
+    """Return a plugin for local workers, which Ctrl-C reaches too: only the caller shall stop."""
+    import signal
+
+    from distributed import WorkerPlugin
+
+    class IgnoreInterrupts(WorkerPlugin):  # type: ignore[misc]
+        def setup(self, worker: Any) -> None:  # noqa: ARG002
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return IgnoreInterrupts()
+
+
+class Dask:
+    """Workers of a Dask cluster; what a lost worker had done or held is done again elsewhere."""
+
+    def __init__(self, client: Any, where: str, revive: Callable[[], object] | None = None) -> None:
+        self._client = client
+        self._where = where
+        self._revive = revive
+        self._waiting = False
+        self._sent: OrderedDict[str, Any] = OrderedDict()
+
+    @property
+    def workers(self) -> int:
+        """Threads of all workers that are there now; one at least."""
+        return max(sum(map(int, self._client.nthreads().values())), 1)
+
+    def check_versions(self) -> None:
+        """Refuse workers with another eutely: their results could differ."""
+        from importlib.metadata import version
+
+        mine = version("eutely")
+        for worker, theirs in self._client.run(_version_by_value()).items():
+            if theirs != mine:
+                found = f"eutely {theirs}" if theirs else "no eutely"
+                raise ExecuteError(
+                    f"the Dask worker {worker} has {found}, here runs {mine}; "
+                    "install the same version on all workers"
+                )
+
+    def map(
+        self,
+        function: Callable[..., R],
+        items: Iterable[Any],
+        *,
+        shared: tuple[Any, ...] = (),
+        chunk: int | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[R]:
+        """Map as the protocol says."""
+        todo = list(items)
+        parts = split(todo, self.workers, chunk)
+        name = f"eutely-{uuid4().hex}"
+        sent = {f"shared{number}": self._send(value) for number, value in enumerate(shared)}
+        futures: deque[Any] = deque()
+
+        def results() -> Iterator[Callable[[], list[R]]]:
+            given = 0
+            while given < len(parts) or futures:
+                if len(futures) <= AHEAD // 2 and given < len(parts):
+                    until = min(given + AHEAD // 2, len(parts))
+                    # Keys of one group: the scheduler then keeps the queue and feeds idle workers
+                    # from it, instead of giving all to the workers that hold the shared values.
+                    futures.extend(
+                        self._client.map(
+                            _run_chunk,
+                            parts[given:until],
+                            key=[(name, number) for number in range(given, until)],
+                            function=function,
+                            count=len(shared),
+                            **sent,
+                        )
+                    )
+                    given = until
+                yield lambda: self._result(futures[0])
+                futures.popleft()
+
+        try:
+            yield from in_order(results(), len(todo), progress)
+        finally:
+            if futures and self._client.status == "running":
+                self._client.cancel(list(futures))
+
+    def _result(self, future: Any) -> list[Any]:
+        """Wait for one chunk."""
+        from distributed import KilledWorker, wait
+        from distributed.client import FutureCancelledError, FuturesCancelledError
+
+        try:
+            while True:
+                try:
+                    wait(future, timeout=TICK)
+                    break
+                except TimeoutError:
+                    self._look_after_workers()
+            return cast(list[Any], future.result())
+        except KilledWorker as error:
+            raise ExecuteError(
+                "the same work ended several Dask workers one after the other (out of memory?); "
+                "give the workers more memory and run again to continue"
+            ) from error
+        except (FutureCancelledError, FuturesCancelledError, OSError) as error:
+            if self._client.status == "running" and isinstance(error, OSError):
+                raise  # of the function itself
+            raise ExecuteError(
+                f"the Dask scheduler at {self._where} was lost; start it and run again to continue"
+            ) from error
+
+    def _look_after_workers(self) -> None:
+        """Start local workers again that nobody else does; say when there is none at all."""
+        if self._revive is not None:
+            self._revive()
+        if not self._client.nthreads():
+            if not self._waiting:
+                log.warning("no worker at the Dask cluster %s; waiting for one", self._where)
+            self._waiting = True
+        else:
+            self._waiting = False
+
+    def _send(self, value: Any) -> Any:
+        """Return ``value``, or when it is large a handle to it on the cluster.
+
+        It becomes the result of a task rather than scattered data, so that the scheduler can make
+        it again when the only workers that held it are lost; its key is a hash of its content, so
+        that the next map finds it there.
+        """
+        import cloudpickle
+        import dask
+
+        raw = cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        if len(raw) < SMALL:
+            return value
+        key = f"eutely-shared-{hashlib.sha256(raw).hexdigest()}"
+        if key not in self._sent:
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10GB"}):
+                self._sent[key] = self._client.submit(pickle.loads, raw, key=key)
+        self._sent.move_to_end(key)
+        while len(self._sent) > KEPT:
+            self._sent.popitem(last=False)
+        return self._sent[key]
+
+
+def _run_chunk(
+    part: list[Any], function: Callable[..., R], count: int, **shared: object
+) -> list[R]:
+    """Run one chunk on a Dask worker."""
+    _one_blas_thread()
+    values = [shared[f"shared{number}"] for number in range(count)]
+    return [function(*values, item) for item in part]
+
+
+@cache
+def _one_blas_thread() -> None:
+    """Set BLAS on this worker to one thread, for good."""
+    threadpool_limits(limits=1, user_api="blas")
+
+
+def _version_by_value() -> Callable[[], str | None]:
+    """Return a function that travels without eutely: nested functions are pickled by value."""
+
+    def installed() -> str | None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("eutely")
+        except PackageNotFoundError:
+            return None
+
+    return installed
