@@ -47,7 +47,7 @@ def test_unmatched_end_of_a_chain_counts_once():
 @given(cohorts(sparse=True))
 def test_synchronisation_loss_is_the_objective(matchings: Matchings):
     assert synchronisation_loss(matchings, sparse=True) >= -most_matches(matchings)
-    cliques = synchronise(matchings, sparse=True, starts=2)
+    cliques = synchronise(matchings, sparse=True, rounds=0)
     assert synchronisation_loss(matchings, sparse=True) == -agreement(matchings, cliques)
 
 

@@ -45,14 +45,14 @@ def assert_consistent(cliques: Cliques) -> None:
 
 @given(cohorts())
 def test_dense_is_the_best_of_all_partitions(matchings: Matchings):
-    cliques = synchronise(matchings, starts=8)
+    cliques = synchronise(matchings, rounds=8)
     assert_consistent(cliques)
     assert agreement(matchings, cliques) == most_matches(matchings)
 
 
 @given(cohorts(sparse=True))
 def test_sparse_is_the_best_of_all_allowed_partitions(matchings: Matchings):
-    cliques = synchronise(matchings, sparse=True, starts=8)
+    cliques = synchronise(matchings, sparse=True, rounds=8)
     assert_consistent(cliques)
     assert agreement(matchings, cliques) == most_matches(matchings)
     for members in cliques.table():
@@ -136,6 +136,6 @@ def test_same_seed_same_answer():
     assert synchronise(matchings, seed=7) == synchronise(matchings, seed=7)
 
 
-def test_no_start_is_refused():
-    with pytest.raises(ProblemError, match="at least 1"):
-        synchronise(triangle(), starts=0)
+def test_negative_rounds_are_refused():
+    with pytest.raises(ProblemError, match="0 or more"):
+        synchronise(triangle(), rounds=-1)

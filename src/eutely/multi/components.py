@@ -45,10 +45,10 @@ def connected(votes: Any, cliques: Any) -> Any:
 
 @kernel
 def keep_consistent(votes: Any, cliques: Any) -> int:
-    """Make a clique of every connected group that may be one; return how many nodes are left.
+    """Make a clique of every connected group that may be one, and all others alone.
 
     Such a group keeps all its matches, so no other choice is better, and it has no match with
-    anybody else, so it is of no matter to others.
+    anybody else, so it is of no matter to others. Returns how many nodes are in other groups.
     """
     count = len(cliques.labels)
     parts = connected(votes, cliques)
@@ -69,11 +69,11 @@ def keep_consistent(votes: Any, cliques: Any) -> int:
             for p in range(begin, end):
                 for q in range(begin, p):
                     consistent &= may_meet(votes, order[q], order[p])
-        if consistent:
-            clique = empty_clique(cliques)
-            for at in range(begin, end):
-                join(cliques, order[at], clique)
-        else:
-            left += end - begin
+        left += 0 if consistent else end - begin
+        clique = 0
+        for at in range(begin, end):
+            if at == begin or not consistent:
+                clique = empty_clique(cliques)
+            join(cliques, order[at], clique)
         begin = end
     return left

@@ -59,7 +59,7 @@ def exchange_all(votes: Any, cliques: Any, waiting: Any) -> int:
             if not waiting[a]:
                 continue
             waiting[a] = False
-            number = _neighbours(votes, cliques, a, shared, others)
+            number = neighbours(votes, cliques, a, shared, others)
             for k in range(number):
                 b = others[k]
                 between = shared[b]
@@ -117,7 +117,7 @@ def _inner_votes(votes: Any, cliques: Any, clique: int, inner: Any) -> Any:
 
 
 @kernel
-def _neighbours(votes: Any, cliques: Any, a: int, shared: Any, others: Any) -> int:
+def neighbours(votes: Any, cliques: Any, a: int, shared: Any, others: Any) -> int:
     """List in ``others`` the cliques that share votes with ``a``; return how many they are.
 
     ``shared`` (V,) int32 gets the number of votes shared with each of them.

@@ -52,7 +52,7 @@ def synchronisation_loss(matchings: Matchings, *, sparse: bool = True, seed: int
     seed
         of the synchronisation.
     """
-    cliques = synchronise(matchings, sparse=sparse, starts=2, seed=seed)
+    cliques = synchronise(matchings, sparse=sparse, rounds=0, seed=seed)
     return -agreement(matchings, cliques)
 
 

@@ -50,18 +50,6 @@ def empty_partition(count: int) -> Any:
 
 
 @kernel
-def copy_of(cliques: Any) -> Any:
-    """Return a partition that can be changed without changing this one."""
-    return Partition(
-        cliques.labels.copy(),
-        cliques.heads.copy(),
-        cliques.following.copy(),
-        cliques.preceding.copy(),
-        cliques.cursor.copy(),
-    )
-
-
-@kernel
 def leave(cliques: Any, node: int) -> None:
     """Take ``node`` out of its clique, if it has one."""
     clique = cliques.labels[node]

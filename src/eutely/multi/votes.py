@@ -18,8 +18,8 @@ class Votes(NamedTuple):
     ----------
     nuclei
         (N + 1,) int64, the first node of each specimen.
-    specimen
-        (V,) int32, the specimen of each node.
+    specimen, row
+        (V,) int32, the specimen of each node and its number therein.
     starts
         (V + 1,) int64, where the neighbours of each node begin.
     neighbours
@@ -29,15 +29,19 @@ class Votes(NamedTuple):
         every assignment is allowed.
     allowed, allowed_starts
         as in ``Matchings``; empty where every assignment is allowed.
+    widths
+        (N,) int32, bytes of a row of ``allowed`` whose columns are the specimen's nuclei.
     """
 
     nuclei: NDArray[np.int64]
     specimen: NDArray[np.int32]
+    row: NDArray[np.int32]
     starts: NDArray[np.int64]
     neighbours: NDArray[np.int32]
     pair: NDArray[np.int32]
     allowed: NDArray[np.uint8]
     allowed_starts: NDArray[np.int64]
+    widths: NDArray[np.int32]
 
 
 def votes_of(matchings: Matchings, *, sparse: bool = False) -> Votes:
@@ -55,7 +59,10 @@ def votes_of(matchings: Matchings, *, sparse: bool = False) -> Votes:
     else:
         pair = np.zeros((0, 0), np.int32)
         allowed, begins = np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    return Votes(nuclei, specimen, starts, neighbours, pair, allowed, begins)
+        allowed.setflags(write=False)  # as above, so that kernels are compiled once
+    row = (np.arange(len(specimen)) - nuclei[specimen]).astype(np.int32)
+    widths = ((sizes + 7) // 8).astype(np.int32)
+    return Votes(nuclei, specimen, row, starts, neighbours, pair, allowed, begins, widths)
 
 
 @kernel
@@ -68,11 +75,10 @@ def may_meet(votes: Votes, a: int, b: int) -> bool:
     if pair < 0:
         return True
     if g > h:
-        a, b, g, h = b, a, h, g
-    row, column = a - votes.nuclei[g], b - votes.nuclei[h]
-    width = (votes.nuclei[h + 1] - votes.nuclei[h] + 7) // 8
-    byte = votes.allowed[votes.allowed_starts[pair] + row * width + column // 8]
-    return bool((byte >> (column % 8)) & 1)
+        a, b, h = b, a, g
+    column = votes.row[b]
+    at = votes.allowed_starts[pair] + votes.row[a] * votes.widths[h] + column // 8
+    return bool((votes.allowed[at] >> (column % 8)) & 1)
 
 
 @kernel

@@ -1,0 +1,191 @@
+"""A few neighbouring cliques are taken apart and put together anew, in another order.
+
+Votes are local: a nucleus is confused with its neighbours only. So a region of some cliques that
+share votes is a small problem of its own, of which many solutions can be tried in the time of one
+for all; what is won there is won for all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eutely.kernel import kernel
+from eutely.multi.exchange import exchange_all, neighbours
+from eutely.multi.partition import empty_clique, empty_partition, join, leave
+from eutely.multi.place import place_all
+from eutely.multi.votes import Votes, kept_votes
+
+
+@kernel
+def improve(votes: Any, cliques: Any, present: Any, order: Any) -> None:
+    """Place all specimens, then exchange and place until neither gains.
+
+    Parameters are those of `place_all`.
+    """
+    waiting = np.zeros(len(cliques.labels), np.bool_)
+    place_all(votes, cliques, present, order, waiting)
+    while exchange_all(votes, cliques, waiting) > 0:
+        if place_all(votes, cliques, present, order, waiting) == 0:
+            break
+
+
+@kernel
+def renew_regions(votes: Any, cliques: Any, size: int, budget: int, seed: int) -> Any:
+    """Renew the region around every clique that shares votes with others, most votes first.
+
+    Parameters
+    ----------
+    votes, cliques
+        a `Votes` and a `Partition` of all nodes; the latter is changed in place.
+    size
+        cliques in a region at most.
+    budget
+        votes in all regions together at most: what does not fit any more is left as it is.
+    seed
+        of the order of specimens in each region.
+
+    Returns
+    -------
+    gain, work
+        number of votes won, and looked at.
+    """
+    state = np.array([seed], np.uint64)
+    count = len(cliques.labels)
+    local = np.full(count, -1, np.int32)
+    shared = np.zeros(count, np.int32)
+    others = np.empty(count, np.int32)
+    gain, work = 0, 0
+    for a in np.argsort(-_lost_votes(votes, cliques), kind="mergesort"):
+        if cliques.heads[a] < 0:
+            continue
+        number = neighbours(votes, cliques, a, shared, others)
+        region = _nearest(a, shared, others, number, size)
+        if number == 0 or work > budget:
+            continue
+        won, done = _renew(votes, cliques, region, local, state)
+        gain += won
+        work += done
+    return gain, work
+
+
+@kernel
+def _lost_votes(votes: Any, cliques: Any) -> Any:
+    """Return for each clique the number of votes that it shares with others: (V,) int64."""
+    lost = np.zeros(len(cliques.labels), np.int64)
+    for node in range(len(cliques.labels)):
+        for at in range(votes.starts[node], votes.starts[node + 1]):
+            lost[cliques.labels[node]] += (
+                cliques.labels[node] != cliques.labels[votes.neighbours[at]]
+            )
+    return lost
+
+
+@kernel
+def _nearest(a: int, shared: Any, others: Any, number: int, size: int) -> Any:
+    """Return ``a`` and the cliques that share most votes with it; clean ``shared``."""
+    counts = np.empty(number, np.int64)
+    for k in range(number):
+        counts[k] = -shared[others[k]]
+        shared[others[k]] = 0
+    order = np.argsort(counts, kind="mergesort")
+    region = np.empty(min(size, number + 1), np.int32)
+    region[0] = a
+    for k in range(len(region) - 1):
+        region[k + 1] = others[order[k]]
+    return region
+
+
+@kernel
+def _renew(votes: Any, cliques: Any, region: Any, local: Any, state: Any) -> Any:
+    """Solve the region anew and keep what is better; return votes won and votes looked at."""
+    nodes = _nodes(votes, cliques, region)
+    for k in range(len(nodes)):
+        local[nodes[k]] = k
+    part = _part(votes, nodes, local)
+    labels = np.empty(len(nodes), np.int32)
+    for k in range(len(nodes)):
+        labels[k] = cliques.labels[nodes[k]]
+        local[nodes[k]] = -1
+    before = kept_votes(part, labels).sum()
+    found = empty_partition(len(nodes))
+    for k in range(len(nodes)):
+        join(found, k, k)
+    improve(part, found, np.zeros(len(part.nuclei) - 1, np.bool_), _shuffled(part, state))
+    after = kept_votes(part, found.labels).sum()
+    if after > before:
+        _put(cliques, nodes, found.labels)
+    return max(after - before, 0) // 2, len(part.neighbours)
+
+
+@kernel
+def _nodes(votes: Any, cliques: Any, region: Any) -> Any:
+    """Return the members of all cliques of a region, ascending, hence by specimen."""
+    nodes = np.empty(len(region) * (len(votes.nuclei) - 1), np.int32)
+    count = 0
+    for clique in region:
+        node = cliques.heads[clique]
+        while node >= 0:
+            nodes[count] = node
+            count += 1
+            node = cliques.following[node]
+    return np.sort(nodes[:count])
+
+
+@kernel
+def _part(votes: Any, nodes: Any, local: Any) -> Any:
+    """Return the votes among ``nodes``; ``local`` is the number of each of them therein."""
+    nuclei = np.zeros(len(votes.nuclei), np.int64)
+    starts = np.zeros(len(nodes) + 1, np.int64)
+    for k in range(len(nodes)):
+        nuclei[votes.specimen[nodes[k]] + 1] += 1
+        starts[k + 1] = starts[k]
+        for at in range(votes.starts[nodes[k]], votes.starts[nodes[k] + 1]):
+            starts[k + 1] += local[votes.neighbours[at]] >= 0
+    neighbours = np.empty(starts[-1], np.int32)
+    length = 0
+    for k in range(len(nodes)):
+        for at in range(votes.starts[nodes[k]], votes.starts[nodes[k] + 1]):
+            other = local[votes.neighbours[at]]
+            if other >= 0:
+                neighbours[length] = other
+                length += 1
+    return Votes(
+        np.cumsum(nuclei),
+        votes.specimen[nodes],
+        votes.row[nodes],
+        starts,
+        neighbours,
+        votes.pair,
+        votes.allowed,
+        votes.allowed_starts,
+        votes.widths,
+    )
+
+
+@kernel
+def _put(cliques: Any, nodes: Any, labels: Any) -> None:
+    """Put ``nodes`` into new cliques as ``labels`` (numbers below their count) group them."""
+    for node in nodes:
+        leave(cliques, node)
+    clique = np.full(len(nodes), -1, np.int32)
+    for k in range(len(nodes)):
+        if clique[labels[k]] < 0:
+            clique[labels[k]] = empty_clique(cliques)
+        join(cliques, nodes[k], clique[labels[k]])
+
+
+@kernel
+def _shuffled(votes: Any, state: Any) -> Any:
+    """Return a random order of all specimens (Fisher and Yates, with splitmix64)."""
+    order = np.arange(len(votes.nuclei) - 1)
+    for k in range(len(order) - 1, 0, -1):
+        state[0] += np.uint64(0x9E3779B97F4A7C15)
+        z = state[0]
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+        j = np.int64(z % np.uint64(k + 1))
+        order[k], order[j] = order[j], order[k]
+    return order
