@@ -58,11 +58,12 @@ def renew_regions(votes: Any, cliques: Any, size: int, budget: int, seed: int) -
     others = np.empty(count, np.int32)
     gain, work = 0, 0
     for a in np.argsort(-_lost_votes(votes, cliques), kind="mergesort"):
+        if work > budget:
+            break
         if cliques.heads[a] < 0:
             continue
-        number = neighbours(votes, cliques, a, shared, others)
-        region = _nearest(a, shared, others, number, size)
-        if number == 0 or work > budget:
+        region = _around(votes, cliques, a, size, shared, others)
+        if len(region) == 1:
             continue
         won, done = _renew(votes, cliques, region, local, state)
         gain += won
@@ -83,18 +84,26 @@ def _lost_votes(votes: Any, cliques: Any) -> Any:
 
 
 @kernel
-def _nearest(a: int, shared: Any, others: Any, number: int, size: int) -> Any:
-    """Return ``a`` and the cliques that share most votes with it; clean ``shared``."""
-    counts = np.empty(number, np.int64)
-    for k in range(number):
-        counts[k] = -shared[others[k]]
-        shared[others[k]] = 0
-    order = np.argsort(counts, kind="mergesort")
-    region = np.empty(min(size, number + 1), np.int32)
+def _around(votes: Any, cliques: Any, a: int, size: int, shared: Any, others: Any) -> Any:
+    """Return ``a``, the cliques that share most votes with it, then theirs, up to ``size``."""
+    region = np.empty(size, np.int32)
     region[0] = a
-    for k in range(len(region) - 1):
-        region[k + 1] = others[order[k]]
-    return region
+    count, centre = 1, 0
+    while centre < count < size:
+        number = neighbours(votes, cliques, region[centre], shared, others)
+        centre += 1
+        counts = np.empty(number, np.int64)
+        for k in range(number):
+            counts[k] = -shared[others[k]]
+            shared[others[k]] = 0
+        for k in np.argsort(counts, kind="mergesort"):
+            new = True
+            for member in region[:count]:
+                new &= member != others[k]
+            if new and count < size:
+                region[count] = others[k]
+                count += 1
+    return region[:count]
 
 
 @kernel

@@ -27,7 +27,7 @@ BUDGET = 20_000_000
 
 
 def synchronise(
-    matchings: Matchings, *, sparse: bool = False, rounds: int = 4, seed: int = 0
+    matchings: Matchings, *, sparse: bool = False, rounds: int = 2, seed: int = 0
 ) -> Cliques:
     """Return the cliques that keep the most matches.
 
