@@ -56,8 +56,9 @@ def consensus(cohort: list[Specimen], rounds: int = 4) -> dict[str, Array]:
             target = np.array([mean[name] for name in shared])
             scale = np.sqrt(target.var(0).sum() / points.var(0).sum())
             turn = kabsch(points, target) * scale
-            for name, place in own.items():
-                places.setdefault(name, []).append(turn @ (place - points.mean(0)) + target.mean(0))
+            moved = (np.array(list(own.values())) - points.mean(0)) @ turn.T + target.mean(0)
+            for name, place in zip(own, moved, strict=True):
+                places.setdefault(name, []).append(place)
         mean = {
             name: np.mean(found, axis=0)
             for name, found in places.items()

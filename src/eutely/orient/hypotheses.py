@@ -97,7 +97,7 @@ def _about(
     spread = inside.var(axis=0)
     size = (float(np.sqrt(spread[0])), float(np.sqrt(spread[1:].mean())))
     straight = straightened(inside)
-    head = _lean(inside[:, 0])
+    head = _skew(inside[:, 0])
     # With few nuclei neighbours are as far as the body is wide, and everything would agree.
     planes = best_rolls(mirror_agreement(straight, min(spacing, size[1] / 2)))
     poses = []
@@ -154,6 +154,18 @@ def _neighbour_distances(points: NDArray[np.float64], rank: int) -> NDArray[np.f
     """Return (n,), the distance of each point to its ``rank``-th nearest other one."""
     distances, _ = KDTree(points).query(points, [rank + 1])
     return np.asarray(distances, dtype=np.float64)[:, 0]
+
+
+def _skew(values: NDArray[np.float64]) -> float:
+    """Return how surely ``values`` have their long tail below, in standard errors.
+
+    Skewness has the standard error sqrt(6 / n). The long tail of a body is its sparse end.
+    """
+    inside = values - values.mean()
+    spread = float(inside.std())
+    if spread == 0:
+        return 0.0
+    return -float((inside**3).mean()) / spread**3 * float(np.sqrt(len(values) / 6))
 
 
 def _lean(values: NDArray[np.float64]) -> float:
