@@ -5,6 +5,7 @@ import sys
 import typer
 
 from eutely.cli.common import err
+from eutely.cli.config import config
 from eutely.errors import EutelyError
 
 app = typer.Typer(
@@ -19,6 +20,9 @@ app = typer.Typer(
 @app.callback()
 def root() -> None:
     """Name every cell of an animal without a single training label."""
+
+
+app.command()(config)
 
 
 def main() -> None:

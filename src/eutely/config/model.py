@@ -1,0 +1,212 @@
+"""The settings: a section for each step of the method, frozen and checked."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+def setting(default: object, what: str, raising: str = "", unit: str = "", **bounds: Any) -> Any:
+    """Describe one setting.
+
+    Parameters
+    ----------
+    default
+        of the default preset.
+    what
+        it is, one or two sentences.
+    raising
+        what a higher value does; "" where higher means nothing.
+    unit
+        of the value; "" for a pure number.
+    bounds
+        ``ge``, ``gt``, ``le``, ``lt`` as in pydantic.
+    """
+    extra: dict[str, Any] = {"raising": raising, "unit": unit}
+    return Field(default=default, description=what, json_schema_extra=extra, **bounds)
+
+
+class Section(BaseModel):
+    """What all sections have in common: unknown keys and values of another type are errors."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        validate_default=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=False,
+    )
+
+
+class Costs(Section):
+    """Costs of matching one specimen with another."""
+
+    neighbours: int = setting(
+        6,
+        "Nearest neighbours of each nucleus whose offsets are compared (the graph is made "
+        "symmetric, so that a nucleus can have more).",
+        "weighs the arrangement of nuclei more and makes matching slower in proportion.",
+        "nuclei",
+        ge=1,
+    )
+
+
+class Realign(Section):
+    """Affine re-alignment of all specimens to a target, before and after learning."""
+
+    iterations: int = setting(
+        7,
+        "Rounds of matching to the target and fitting an affine map to the matches.",
+        "costs time in proportion; beyond convergence it changes nothing.",
+        "rounds",
+        ge=0,
+    )
+    trim: float = setting(
+        0.1,
+        "Share of the matches with the largest residuals that a fit leaves out.",
+        "makes fits safer against wrong matches, and less exact without any.",
+        "share of matches",
+        ge=0.0,
+        lt=0.5,
+    )
+    stretch: float = setting(
+        1.5,
+        "Largest factor by which a fit may stretch or squeeze a specimen along any axis; this "
+        "keeps a specimen in a wrong pose from collapsing.",
+        "allows specimens of more different shape, and worse failures.",
+        "factor",
+        gt=1.0,
+    )
+
+
+class Learn(Section):
+    """Learning the costs by Bayesian optimisation in three stages, without any name."""
+
+    specimens: int = setting(
+        15,
+        "Specimens that the costs are learned on; all of them if there are fewer.",
+        "makes learning steadier; time grows with its square.",
+        "specimens",
+        ge=2,
+    )
+    loss: Literal["sync", "cycle"] = setting(
+        "sync",
+        "What a trial minimises: 'sync', the matches that synchronisation gives up, or 'cycle', "
+        "the inconsistent triples of matches.",
+    )
+    trials_linear: int = setting(
+        100,
+        "Trials of stage 1: variances of centroids and radii.",
+        "finds better costs, with smaller and smaller gains; time in proportion.",
+        "trials",
+        ge=0,
+    )
+    trials_sparsity: int = setting(
+        100,
+        "Trials of stage 2: which assignments are allowed at all.",
+        "finds sparser problems of the same quality; time in proportion.",
+        "trials",
+        ge=0,
+    )
+    trials_offsets: int = setting(
+        100,
+        "Trials of stage 3: variances of the offsets between neighbours.",
+        "finds better costs, with smaller and smaller gains; time in proportion.",
+        "trials",
+        ge=0,
+    )
+    c0: float = setting(
+        10000.0,
+        "Cost of leaving a nucleus unmatched while learning; far above any other cost, so that "
+        "as many as possible are matched and a trial cannot win by matching nothing.",
+        "changes nothing once it is above all other costs.",
+        "cost",
+        gt=0.0,
+    )
+    most_candidates: int = setting(
+        12000,
+        "Allowed assignments of a pair of specimens, in the mean, that stage 2 may choose.",
+        "allows denser problems: slower, and safer where specimens differ much.",
+        "assignments",
+        ge=1,
+    )
+    tolerance: float = setting(
+        0.0005,
+        "Share by which stage 2 may miss its lowest loss for the sake of sparser problems.",
+        "gives sparser, faster, slightly worse problems.",
+        "share of the loss",
+        ge=0.0,
+    )
+
+
+class Multi(Section):
+    """Matching all specimens with each other at once."""
+
+    synchronisation: Literal["dense", "sparse", "direct"] = setting(
+        "dense",
+        "How matchings of pairs become consistent: 'dense' votes over all assignments, 'sparse' "
+        "over those that a pair allows, 'direct' solves the multi-matching by its costs.",
+    )
+    c0: float = setting(
+        40.0,
+        "Cost of leaving a nucleus unmatched in the matchings of pairs after learning.",
+        "leaves fewer nuclei unmatched, and forces more wrong matches.",
+        "cost",
+        gt=0.0,
+    )
+
+
+class Atlas(Section):
+    """The atlas, and matching a specimen with it."""
+
+    c0: float = setting(
+        10000.0,
+        "Cost of leaving a nucleus without a cell of the atlas.",
+        "leaves fewer nuclei without a cell; lower it for specimens with spurious nuclei.",
+        "cost",
+        gt=0.0,
+    )
+    fewest: int = setting(
+        2,
+        "Specimens in which a cell must be seen; rarer ones stay in the atlas and are flagged.",
+        "flags more cells.",
+        "specimens",
+        ge=1,
+    )
+
+
+class Annotate(Section):
+    """Naming the nuclei of a specimen by the atlas."""
+
+    iterations: int = setting(
+        7,
+        "Rounds of matching to the atlas and re-aligning the specimen.",
+        "costs time in proportion; beyond convergence it changes nothing.",
+        "rounds",
+        ge=0,
+    )
+    alternatives: int = setting(
+        3,
+        "Next best cells that are reported for each nucleus.",
+        "makes longer tables.",
+        "cells",
+        ge=0,
+    )
+
+
+class Config(Section):
+    """All settings of a run."""
+
+    seed: int = setting(
+        0, "Where all random choices start; the same seed gives the same bytes.", ge=0, lt=2**63
+    )
+    costs: Costs = Costs()
+    realign: Realign = Realign()
+    learn: Learn = Learn()
+    multi: Multi = Multi()
+    atlas: Atlas = Atlas()
+    annotate: Annotate = Annotate()
+
+    def part(self, *names: str) -> dict[str, Any]:
+        """Return the settings and sections called ``names``, ready for JSON: a stage's part."""
+        return self.model_dump(mode="json", include=set(names))

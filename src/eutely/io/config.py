@@ -1,0 +1,37 @@
+"""Settings in a TOML file."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eutely.config import Config, resolve
+from eutely.errors import ReadError
+
+
+def load_config(
+    path: Path | None = None,
+    preset: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Config:
+    """Return the settings of a run; the later of preset, file and overrides wins.
+
+    Parameters
+    ----------
+    path
+        of a TOML file, or None.
+    preset
+        name of a preset; None for the file's, or ``default``.
+    overrides
+        ``section.key`` -> value, such as options of a command; None means not given.
+    """
+    given: dict[str, Any] = {}
+    if path is not None:
+        try:
+            given = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ReadError(f"{path} is not TOML: {error}") from error
+    source = "settings" if path is None else str(path)
+    return resolve(given, preset=preset, overrides=overrides, source=source)
