@@ -6,6 +6,7 @@ import typer
 
 from eutely.cli.common import err
 from eutely.cli.config import config
+from eutely.cli.simulate import simulate
 from eutely.errors import EutelyError
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ def root() -> None:
     """Name every cell of an animal without a single training label."""
 
 
+app.command()(simulate)
 app.command()(config)
 
 

@@ -92,6 +92,7 @@ def individual(
     points = plan.centroids + plan.spacing * np.array(variation.jitter) * stray
     shared = _random_field(plan.centroids / plan.spacing, variation.reach, random)
     points += plan.spacing * np.array(variation.field) * shared
+    points[:, 0] = np.clip(points[:, 0], -plan.length / 2, plan.length / 2)  # inside the skin
     points, turns = _along_the_body(points, plan.length, variation, random)
 
     scale = np.diag(np.exp(np.array(variation.size) * random.standard_normal(3)))
