@@ -45,6 +45,7 @@ def speak(verbose: bool, quiet: bool) -> None:
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     handler = RichHandler(console=err, show_time=False, show_path=False, markup=False)
     handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setLevel(level)  # the log file of a run has its own
     logger = logging.getLogger("eutely")
     logger.handlers[:] = [handler]
     logger.setLevel(level)
