@@ -1,7 +1,6 @@
 """Make the pictures of the documentation: ``python docs/images/make.py`` (needs matplotlib)."""
 
 import json
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -101,10 +100,7 @@ def worm_picture(width: int = 1600, height: int = 560) -> None:
     """Paint three individuals of one organism, each cell in its colour."""
     plan = body_plan()
     bends = Variation(size=(0.03, 0.05, 0.05), bend=(0.016, 0.006), twist=25.0)
-    worms = [
-        replace(worm, radii=1.18 * worm.radii)
-        for worm in simulate(3, seed=5, variation=bends, pose="none")
-    ]
+    worms = simulate(3, seed=5, variation=bends, pose="none")
     tilt = np.radians(22)
     turn = np.array(
         [[-1.0, 0, 0], [0, np.cos(tilt), -np.sin(tilt)], [0, -np.sin(tilt), -np.cos(tilt)]]

@@ -22,7 +22,7 @@ _MIDLINE = 0.14  # share of unpaired cells
 _VENTRAL = 0.1  # share of cells that lie in the ventral half, the rest in either
 _CORD = 0.5  # share of the midline cells that sit in the ventral cord
 _CANDIDATES = 12  # places tried for each cell; more are more evenly spaced
-_RADIUS = 0.42  # typical radius by typical distance of neighbours
+_RADIUS = 0.5  # typical radius by typical distance of neighbours
 _ELONGATION = 0.13  # SD of the log of a semi-axis about the cell's radius
 _LOOSENESS = 0.8  # SD of the log of how far a cell strays
 
