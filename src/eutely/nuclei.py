@@ -132,7 +132,7 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
     used, voxels = 0, 0
     faces: dict[tuple[int, int, int, int], NDArray[np.int32]] = {}
     for given, (z, y, x) in blocks:
-        block, limit = _unsigned(given)
+        block, words, limit = _unsigned(given)
         depth, height, width = block.shape
         size = ((height, width), (depth, width), (depth, height))
         # What the blocks before left at our first plane, row and column; -1: nothing there.
@@ -144,7 +144,7 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
             if used + width > len(table):
                 table = _roomier(table, used + width)
             row, used = scan_block(
-                block, np.array((z, y, x)), np.array(shape), limit, row, used, table,
+                block, words, np.array((z, y, x)), np.array(shape), limit, row, used, table,
                 below, above, left,
             )  # fmt: skip
             if row < 0:
@@ -164,11 +164,20 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
     return gather_pieces(table[:used])
 
 
-def _unsigned(given: NDArray[np.integer]) -> tuple[NDArray[np.unsignedinteger], np.uint64]:
-    """Return a block as one of four types (each is compiled once), and the largest good label."""
+def _unsigned(
+    given: NDArray[np.integer],
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint64], np.uint64]:
+    """Return a block as one of four types (each is compiled once), as words, and the largest label.
+
+    The words of 64 bits hold all of the block but its last few voxels.
+    """
     native = np.require(given, given.dtype.newbyteorder("="), ["C", "W"])
+    if native.ctypes.data % 8:
+        native = native.copy()
     block = native.view(f"u{native.dtype.itemsize}")
-    return block, np.uint64(min(np.iinfo(native.dtype).max, np.iinfo(np.int64).max))
+    flat = block.reshape(-1)
+    words = flat[: len(flat) - len(flat) % (8 // block.itemsize)].view(np.uint64)
+    return block, words, np.uint64(min(np.iinfo(native.dtype).max, np.iinfo(np.int64).max))
 
 
 def _roomier(table: Table, rows: int) -> Table:
@@ -221,6 +230,7 @@ def add_run(sums: NDArray[np.int64], start: int, end: int, y: int, z: int) -> No
 @kernel
 def scan_block(
     block: NDArray[np.unsignedinteger],
+    words: NDArray[np.uint64],
     origin: NDArray[np.int64],
     shape: NDArray[np.int64],
     limit: np.uint64,
@@ -237,6 +247,8 @@ def scan_block(
     ----------
     block
         (depth, height, width), unsigned.
+    words
+        the block's memory as words of 64 bits, without the last one if it is not full.
     origin, shape
         index of the first voxel, and shape of the whole volume; z, y, x.
     limit
@@ -256,6 +268,7 @@ def scan_block(
         error), and pieces used.
     """
     depth, height, width = block.shape
+    per_word = 8 // block.itemsize
     while row < depth * height:
         if used + width > len(table):
             return row, used
@@ -265,7 +278,7 @@ def scan_block(
         line = block[z, y]
         start = 0
         while True:
-            start = skip_background(line, start)
+            start = skip_background(line, start, words, row * width, per_word)
             if start == width:
                 break
             label = line[start]
@@ -312,16 +325,30 @@ def scan_block(
 
 
 @kernel
-def skip_background(line: NDArray[np.unsignedinteger], start: int) -> int:
-    """Return the first index from ``start`` on that is not 0, or the length of the line."""
+def skip_background(
+    line: NDArray[np.unsignedinteger],
+    start: int,
+    words: NDArray[np.uint64],
+    offset: int,
+    per_word: int,
+) -> int:
+    """Return the first index from ``start`` on that is not 0, or the length of the line.
+
+    Most voxels are background, so they are looked at four words at a time; the line begins at
+    voxel ``offset`` of the block, which has ``per_word`` voxels a word.
+    """
     width = len(line)
-    while start + 64 <= width:  # without a branch in it, this loop runs many voxels a step
-        anything = line[start]
-        for index in range(start + 1, start + 64):
-            anything |= line[index]
-        if anything:
-            break
-        start += 64
+    while start < width and line[start] == 0 and (offset + start) % per_word != 0:
+        start += 1
+    if start < width and line[start] == 0:
+        word = (offset + start) // per_word
+        last = min((offset + width) // per_word, len(words))
+        first = word
+        while word + 4 <= last and (
+            words[word] | words[word + 1] | words[word + 2] | words[word + 3]
+        ) == np.uint64(0):
+            word += 4
+        start += (word - first) * per_word
     while start < width and line[start] == 0:
         start += 1
     return start

@@ -38,7 +38,7 @@ def test_files_and_folders_mix_and_only_the_known_suffix_is_no_part_of_a_name(tm
 @pytest.mark.parametrize(
     ("tables", "words"),
     [
-        ({}, "no specimens in the folder"),
+        ({}, "no tables, .* in the folder"),
         ({"a": [specimen("same")], "b": [specimen("same")]}, "two specimens are called same"),
         ({"a": [specimen("p"), specimen("q", "voxel")]}, "mixed units: .* um, .* in voxel"),
         ({"a": [specimen("a", count=3)]}, "a has 3 nuclei, at least 4 are needed"),

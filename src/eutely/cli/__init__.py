@@ -4,8 +4,10 @@ import sys
 
 import typer
 
+from eutely.cli.check import check
 from eutely.cli.common import err
 from eutely.cli.config import config
+from eutely.cli.extract import extract
 from eutely.cli.simulate import simulate
 from eutely.errors import EutelyError
 
@@ -25,6 +27,8 @@ def root() -> None:
 
 app.command()(simulate)
 app.command()(config)
+app.command()(extract)
+app.command()(check)
 
 
 def main() -> None:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 
 out = Console()
 """Where results go (standard output)."""
@@ -40,11 +39,25 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say warnings and errors only.")]
 
 
+class Lines(logging.Handler):
+    """Prints each message of the log as one line, however long, on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the message; warnings and worse say what they are."""
+        loud = record.levelno >= logging.WARNING
+        err.print(
+            f"{record.levelname.lower()}: " * loud + record.getMessage(),
+            style="yellow" if loud else "dim",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
 def speak(verbose: bool, quiet: bool) -> None:
     """Send the package's log to the terminal at the level that was asked for."""
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-    handler = RichHandler(console=err, show_time=False, show_path=False, markup=False)
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler = Lines()
     handler.setLevel(level)  # the log file of a run has its own
     logger = logging.getLogger("eutely")
     logger.handlers[:] = [handler]

@@ -141,7 +141,9 @@ def _folder(path: Path) -> list[Source]:
         else:
             found.append(source)
     if not found:
-        raise ReadError(f"no specimens in the folder {path}; expected tables or label volumes")
+        folders = [entry.name for entry in entries if entry.is_dir() and entry.name[0] != "."]
+        advice = f"name the folder below it ({', '.join(folders)})" if folders else "is it the one?"
+        raise ReadError(f"no tables, point clouds or label volumes in the folder {path}; {advice}")
     return found
 
 

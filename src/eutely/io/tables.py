@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,27 @@ def write_table(specimens: Specimen | Sequence[Specimen], path: Path) -> None:
             writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
             writer.writerow(columns)
             writer.writerows(zip(*map(_texts, columns.values()), strict=True))
+
+
+def write_tables(cohort: Sequence[Specimen], folder: Path, suffix: str = ".csv") -> None:
+    """Write a table for each specimen into ``folder``, named after it; all or none appear."""
+    names = [f"{one.name}{suffix}" for one in cohort]
+    for name in names:
+        if Path(name).name != name or name.startswith("."):
+            raise WriteError(f"'{name}' cannot be the name of a file; rename the specimen")
+    new = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder, prefix=".") as aside:
+            for one, name in zip(cohort, names, strict=True):
+                write_table(one, Path(aside, name))
+            for name in names:
+                Path(aside, name).replace(folder / name)
+    except OSError as error:
+        raise WriteError(f"cannot write into {folder}: {error.strerror or error}") from error
+    finally:
+        if new and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _texts(column: Sequence[Any]) -> list[str]:

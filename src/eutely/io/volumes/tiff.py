@@ -3,9 +3,9 @@
 import logging
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from xml.etree import ElementTree
 
 import numpy as np
@@ -25,29 +25,50 @@ SUFFIXES = (
     ".ome.tif", ".ome.tiff", ".ome.btf", ".tif", ".tiff", ".btf", ".tf8", ".tf2",
 )  # fmt: skip
 
-_SILENT = logging.NullHandler()
-
 
 @contextmanager
 def open_tiff(path: Path) -> Iterator[Volume]:
     """Open the first image series of a TIFF file."""
     import tifffile
 
-    # What it has to say about a damaged file is in the error; without a handler Python prints it.
-    logging.getLogger("tifffile").addHandler(_SILENT)
-    try:
-        file = tifffile.TiffFile(path)
-    except BROKEN as error:
-        raise broken(path, error) from error
-    with file:
+    with ExitStack() as stack:
+        # It logs what is missing of a file that is cut off, and goes on with the rest of it.
+        complaints = stack.enter_context(_Complaints())
         try:
+            file = stack.enter_context(tifffile.TiffFile(path))
             volume = _volume(file, path)
+            complaints.check()
         except BROKEN as error:
             raise broken(path, error) from error
         yield volume
 
 
+class _Complaints(logging.Handler):
+    """Hears the errors that tifffile logs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the message."""
+        self.heard.append(record.getMessage())
+
+    def check(self) -> None:
+        """Raise what was heard first."""
+        if self.heard:
+            raise ValueError(self.heard[0])
+
+    def __enter__(self) -> Self:
+        logging.getLogger("tifffile").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("tifffile").removeHandler(self)
+
+
 def _volume(file: Any, path: Path) -> Volume:
+    len(file.pages)  # looks for all of them
     series = file.series[0]
     # A stack of pages that nobody named is one along z.
     axes = re.sub(r"[iqo]", "z", series.axes.lower(), count=1)
@@ -72,12 +93,13 @@ def _parts(file: Any, series: Any) -> Iterator[tuple[NDArray[np.integer], tuple[
     if series.dataoffset is not None:
         dtype = series.dtype.newbyteorder(file.byteorder)
         step = slab_depth(shape, dtype.itemsize)
-        entries = int(np.prod(shape[1:], dtype=np.int64))
         file.filehandle.seek(series.dataoffset)
         for start in range(0, outer, step):
             deep = min(step, outer - start)
-            raw = file.filehandle.read(deep * entries * dtype.itemsize)
-            yield np.frombuffer(raw, dtype).reshape(deep, *shape[1:]), (start, *rest)
+            slab = np.empty((deep, *shape[1:]), dtype)
+            if file.filehandle.readinto(slab) != slab.nbytes:
+                raise EOFError(f"the file ends before entry {start + deep} of {outer}")
+            yield slab, (start, *rest)
         return
     pages = len(series.pages)
     if pages == 1:

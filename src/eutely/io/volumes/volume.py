@@ -23,8 +23,8 @@ log = logging.getLogger("eutely")
 VoxelSize = tuple[float, float, float]
 """x, y, z in micrometres."""
 
-BLOCK_BYTES = 2**24
-"""About how much of a volume without chunks of its own is read at once."""
+BLOCK_BYTES = 2**23
+"""About how much of a volume is read at once, unless one chunk of it is more."""
 
 BROKEN = (
     OSError, ValueError, RuntimeError, LookupError, TypeError, EOFError, AttributeError,
@@ -176,14 +176,21 @@ def grid_parts(
 ) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
     """Yield an array on disk chunk by chunk, or slab by slab where it has no chunks."""
     shape = array.shape
-    if chunks is None:
-        step = slab_depth(shape, array.dtype.itemsize)
-        chunks = (step, *shape[1:])
+    steps = _steps(shape, array.dtype.itemsize, chunks or (1,) * len(shape))
     for start in product(
-        *(range(0, length, chunk) for length, chunk in zip(shape, chunks, strict=True))
+        *(range(0, length, step) for length, step in zip(shape, steps, strict=True))
     ):
-        part = tuple(slice(a, a + chunk) for a, chunk in zip(start, chunks, strict=True))
+        part = tuple(slice(a, a + step) for a, step in zip(start, steps, strict=True))
         yield np.asarray(array[part]), start
+
+
+def _steps(shape: Sequence[int], itemsize: int, chunks: Sequence[int]) -> list[int]:
+    """Return the shape of blocks: whole chunks, as many along the last axes as make a block."""
+    steps = list(chunks)
+    for axis in reversed(range(len(shape))):
+        size = int(np.prod(steps, dtype=np.int64)) * itemsize
+        steps[axis] *= max(1, min(-(-shape[axis] // steps[axis]), BLOCK_BYTES // max(1, size)))
+    return steps
 
 
 def slab_depth(shape: Sequence[int], itemsize: int) -> int:

@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+
+from eutely import Specimen
+from eutely.check import examine, odd_nuclei, odd_specimens, summarised
+
+
+def worm(name="worm", seed=0, count=60, **further):
+    """A long body, dense at the end of high x, without overlaps to speak of."""
+    random = np.random.default_rng(seed)
+    along = 300 * np.linspace(0, 1, count) ** 0.4
+    points = np.stack([along, *(random.uniform(-1, 1, (2, count)) * [[30], [18]])], axis=1)
+    return Specimen.from_arrays(name, points, **{"radii": np.full(count, 1.0), **further})
+
+
+def kinds(oddities):
+    return {odd.kind: odd for odd in oddities}
+
+
+def test_facts():
+    names = ["A", "A", "B"] + [""] * 57
+    facts = examine(worm(names=names, unit="um"))
+    assert (facts.nuclei, facts.named, facts.unit) == (60, 3, "um")
+    points = worm().centroids
+    assert facts.extent == tuple(points.max(axis=0) - points.min(axis=0))
+    others = [np.sort(np.linalg.norm(points - point, axis=1))[1] for point in points]
+    assert facts.neighbour == pytest.approx(np.median(others))
+    assert facts.radius == pytest.approx(1)
+    assert facts.head[0] > 0.95
+    assert facts.head_margin > 1
+    assert np.isnan(examine(worm(radii=None)).radius)
+
+
+def test_the_head_turns_with_the_worm():
+    turned = worm().moved(np.diag([-1.0, -1.0, 1.0]), [5, 6, 7])
+    assert examine(turned).head[0] < -0.95
+    assert examine(turned).spread == pytest.approx(examine(worm()).spread)
+
+
+def test_nuclei_without_a_pose_are_an_oddity_not_an_error():
+    line = Specimen.from_arrays("line", np.arange(30.0).reshape(10, 3))
+    facts = examine(line)
+    assert facts.head is None
+    assert "one line" in kinds(odd_specimens([facts]))["no pose found"].detail
+
+
+def test_a_good_specimen_has_no_oddities():
+    assert not list(odd_nuclei(worm()))
+    assert not list(odd_specimens([examine(worm(seed=seed)) for seed in range(4)]))
+
+
+def test_odd_nuclei_are_named_by_their_ids():
+    radii = np.ones(60)
+    radii[[3, 4, 5, 6]] = [10, 0.1, 0, np.nan]
+    points = worm().centroids.copy()
+    points[20] = points[21]
+    odd = kinds(
+        odd_nuclei(
+            Specimen.from_arrays(
+                "worm",
+                points,
+                ids=np.arange(100, 160),
+                radii=radii,
+                names=["twin", "twin", "single"] + [""] * 57,
+                features={
+                    "voxels": np.where(np.arange(60) == 7, 1.0, 50.0),
+                    "detached": np.where(np.arange(60) == 8, 2.0, 0.0),
+                    "border": np.where(np.arange(60) == 9, 1.0, 0.0),
+                },
+            )
+        )
+    )
+    assert {kind: one.ids for kind, one in odd.items()} == {
+        "radius unknown or 0": (105, 106),
+        "unusually large": (103,),
+        "unusually small": (104,),
+        "nuclei overlap": (120, 121),
+        "duplicate names": (100, 101),
+        "segments of one voxel": (107,),
+        "segments with detached voxels": (108,),
+        "cut off by the border of the volume": (109,),
+    }
+    assert odd["duplicate names"].detail == "2 of 60 nuclei share twin (id 100, 101)"
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        (lambda one: one.take(np.arange(40)), "count far from the cohort's", "40 nuclei"),
+        (
+            lambda one: Specimen.from_arrays("odd", one.centroids * 1000, radii=np.ones(60)),
+            "size far from the cohort's",
+            "unit and voxel size",
+        ),
+        (
+            lambda one: Specimen.from_arrays("odd", one.centroids[:, [2, 1, 0]], radii=np.ones(60)),
+            "axes look swapped",
+            "z, y, x",
+        ),
+        (
+            lambda one: Specimen.from_arrays("odd", one.centroids * [1, 1, 3], radii=np.ones(60)),
+            "extent far from the cohort's",
+            "along z 3.1 times",
+        ),
+        (
+            lambda one: Specimen.from_arrays("odd", one.centroids),
+            "no radius known",
+            "others of the cohort",
+        ),
+    ],
+)
+def test_the_odd_one_of_a_cohort_is_found(change, kind, words):
+    cohort = [worm(f"w{seed}", seed) for seed in range(8)]
+    cohort[5] = change(worm("odd", 5))
+    (odd,) = odd_specimens([examine(one) for one in cohort])
+    assert (odd.specimen, odd.kind) == ("odd", kind)
+    assert words in odd.detail
+
+
+def test_extents_say_nothing_where_poses_differ():
+    turns = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 3, 3)))[0]
+    cohort = [worm(f"w{k}", k).moved(turn, np.zeros(3)) for k, turn in enumerate(turns)]
+    assert not list(odd_specimens([examine(one) for one in cohort]))
+
+
+def test_many_specimens_share_a_line():
+    cohort = [worm(f"w{k}", names=["a", "a"] + [""] * 58) for k in range(6)]
+    odd = [one for specimen in cohort for one in odd_nuclei(specimen)]
+    assert len(list(summarised(odd, 6, 6))) == 6
+    (line,) = summarised(odd, 5, 6)
+    assert line.startswith("duplicate names: 6 of 6 specimens, for example w0: 2 of 60")
