@@ -41,15 +41,6 @@ def test_rejected_segments_are_there_on_demand_without_names(tmp_path):
     assert worm.features["rejected"].tolist() == [0, 1, 1, 0]
 
 
-def test_a_voxel_size_makes_micrometres(tmp_path):
-    path = tmp_path / "worm.apo"
-    path.write_text(ROWS)
-    plain, worm = read_apo(path, "worm"), read_apo(path, "worm", voxel_size=(0.5, 1, 2))
-    assert worm.unit == "um"
-    assert worm.centroids[0].tolist() == [0.5, 2, 6]
-    np.testing.assert_allclose(worm.radii, plain.radii)  # a voxel of volume 1 all the same
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -66,3 +66,14 @@ def test_a_voxel_size_is_one_or_three_positive_numbers(tmp_path, size):
     write_table(specimen("a"), tmp_path / "a.csv")
     with pytest.raises(ReadError, match="one or three positive"):
         read(tmp_path, voxel_size=size)
+
+
+def test_a_voxel_size_makes_micrometres_of_voxels_and_leaves_the_rest(tmp_path):
+    for unit in ("voxel", "um"):
+        one = Specimen.from_arrays(unit, CORNERS + 1, radii=[1.0, 2, 3, np.nan], unit=unit)
+        write_table(one, tmp_path / f"{unit}.csv")
+    um, voxel = read(tmp_path, voxel_size=(0.5, 1, 16))
+    assert (um.unit, voxel.unit) == ("um", "um")
+    assert um.centroids.tolist() == (CORNERS + 1).tolist()
+    assert voxel.centroids.tolist() == ((CORNERS + 1) * [0.5, 1, 16]).tolist()
+    np.testing.assert_allclose(voxel.radii[:, 0], [2, 4, 6, np.nan])  # a voxel of volume 8

@@ -7,7 +7,7 @@ import numpy as np
 
 from eutely.errors import ReadError
 from eutely.io.text import numbers, whole_numbers
-from eutely.specimen import MICROMETRE, VOXEL, Specimen
+from eutely.specimen import VOXEL, Specimen
 
 REJECTED = "NOUSE"
 """Mark, in name or comment, of a segment that a person rejected."""
@@ -20,14 +20,8 @@ COLUMNS = ["no", "order", "name", "comment", "z", "x", "y", "max", "mean", "sd",
 INTENSITIES = ("max", "mean", "sd", "mass")
 
 
-def read_apo(
-    path: Path,
-    name: str,
-    *,
-    voxel_size: tuple[float, float, float] | None = None,
-    keep_rejected: bool = False,
-) -> Specimen:
-    """Read the nuclei of one individual, in voxels unless their size is given.
+def read_apo(path: Path, name: str, *, keep_rejected: bool = False) -> Specimen:
+    """Read the nuclei of one individual, in voxels: the file does not say how large these are.
 
     Parameters
     ----------
@@ -35,8 +29,6 @@ def read_apo(
         ``.apo``, ``.ano.txt`` or ``.ano.ano.txt``.
     name
         of the specimen.
-    voxel_size
-        x, y, z in micrometres; the file itself does not say.
     keep_rejected
         keep the segments that a person rejected, without a name and with the feature
         ``rejected`` = 1: realistic spurious segments.
@@ -63,19 +55,18 @@ def read_apo(
         return numbers([row[key] for row in rows], key, str(path), lines)
 
     ids = whole_numbers([row["no"] for row in rows], "the number", str(path), lines)
-    side = np.array(voxel_size or (1.0, 1.0, 1.0))
-    volume = column("size") * side.prod()
+    size = column("size")
     features = {key: column(key) for key in INTENSITIES}
     if keep_rejected:
         features["rejected"] = np.array(rejected, dtype=np.float64)
     return Specimen.from_arrays(
         name,
-        np.stack([column("x"), column("y"), column("z")], axis=1) * side,
+        np.stack([column("x"), column("y"), column("z")], axis=1),
         ids=ids if len(set(ids)) == len(ids) else None,
-        radii=np.where(volume > 0, np.cbrt(3 * volume / (4 * np.pi)), np.nan),
+        radii=np.where(size > 0, np.cbrt(3 * size / (4 * np.pi)), np.nan),
         names=[row["name"] for row in rows],
         features=features,
-        unit=MICROMETRE if voxel_size else VOXEL,
+        unit=VOXEL,
     )
 
 

@@ -15,7 +15,7 @@ from eutely.io import volumes
 from eutely.io.apo import read_apo
 from eutely.io.tables import PARQUET, TEXT, read_table
 from eutely.io.volumes.volume import VoxelSize
-from eutely.specimen import Specimen
+from eutely.specimen import MICROMETRE, VOXEL, Specimen
 
 log = logging.getLogger("eutely")
 
@@ -72,7 +72,7 @@ def read(
         a folder stands for the specimens in it, in the order of their names.
     voxel_size
         x, y, z in micrometres (or one number, where all are the same), for files that do not
-        say; wins over what they say.
+        say; wins over what they say. Tables and point clouds that count voxels are converted.
 
     Raises
     ------
@@ -158,11 +158,18 @@ def readings(
         if file.kind == "volume":
             yield _volume(file, size, progress)
         elif file.kind == "points":
-            yield Reading(read_apo(file.path, file.name, voxel_size=size), file.path)
+            yield Reading(_in_micrometres(read_apo(file.path, file.name), size), file.path)
         else:
             for specimen in read_table(file.path, file.name):
-                yield Reading(specimen, file.path)
+                yield Reading(_in_micrometres(specimen, size), file.path)
         progress(1.0)
+
+
+def _in_micrometres(specimen: Specimen, voxel_size: VoxelSize | None) -> Specimen:
+    """Return a specimen that counts voxels in micrometres, once the size of a voxel is known."""
+    if voxel_size is None or specimen.unit != VOXEL:
+        return specimen
+    return replace(specimen.mapped(np.diag(voxel_size), np.zeros(3)), unit=MICROMETRE)
 
 
 def _volume(file: Source, voxel_size: VoxelSize | None, progress: Progress) -> Reading:

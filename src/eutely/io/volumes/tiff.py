@@ -1,6 +1,7 @@
 """Label volumes in TIFF: plain, OME, ImageJ, BigTIFF; page by page, compressed or not."""
 
 import logging
+import math
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -105,11 +106,14 @@ def _parts(file: Any, series: Any) -> Iterator[tuple[NDArray[np.integer], tuple[
     if pages == 1:
         yield series.asarray(), (0, *rest)
         return
-    per_page = tuple(shape[1:])
-    for index, page in enumerate(series.pages):
-        if page is None:
-            raise ValueError(f"page {index + 1} of {pages} is missing")
-        yield page.asarray().reshape(-1, *per_page), (index * outer // pages, *rest)
+    if any(page is None for page in series.pages):
+        raise ValueError("pages are missing")
+    step = slab_depth((pages, math.prod(shape) // pages), series.dtype.itemsize)
+    for first in range(0, pages, step):
+        some = range(first, min(first + step, pages))
+        # Several pages at once are decompressed by several threads.
+        slab = file.asarray(key=some, series=series).reshape(-1, *shape[1:])
+        yield slab, (first * outer // pages, *rest)
 
 
 def _voxel_size(file: Any) -> tuple[VoxelSize | None, str]:
