@@ -168,12 +168,21 @@ def test_workers_with_another_version_are_refused(
         pass
 
 
-def test_a_lost_scheduler_is_one_line(tmp_path: Path) -> None:
-    """Started and killed as separate processes; no worker ever joins."""
+def test_absent_workers_are_told_and_a_lost_scheduler_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No worker ever joins the scheduler, which is killed when the executor says so."""
+    monkeypatch.setattr("eutely.execute.cluster.TICK", 0.2)
     file = tmp_path / "scheduler.json"
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
     options = ["--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)]
     with subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL) as scheduler:
+
+        def kill(message: str, *words: object) -> None:
+            assert "no worker" in message
+            scheduler.kill()
+
+        monkeypatch.setattr("eutely.execute.cluster.log.warning", kill)
         while not file.exists():
             time.sleep(0.05)
         with (
@@ -181,7 +190,7 @@ def test_a_lost_scheduler_is_one_line(tmp_path: Path) -> None:
             pytest.raises(ExecuteError, match="was lost"),
             open_executor(dask=str(file)) as executor,
         ):
-            list(executor.map(square, [1], progress=lambda done, total: scheduler.kill()))
+            list(executor.map(square, [1]))
 
 
 def test_work_that_kills_every_worker_is_given_up(opened: dict[str, Executor]) -> None:
