@@ -1,5 +1,6 @@
 """One contract for all executors; then what only Dask, or only a process, can suffer."""
 
+import contextlib
 import os
 import pickle
 import signal
@@ -20,6 +21,7 @@ from eutely.errors import EutelyError, ExecuteError, SpecimenError
 from eutely.execute import Executor, open_executor
 from eutely.execute.chunks import split
 from eutely.execute.cluster import SMALL
+from eutely.execute.interrupts import Interrupts
 from eutely.specimen import Specimen
 from executor_tasks import (
     always_die,
@@ -176,7 +178,8 @@ def test_absent_workers_are_told_and_a_lost_scheduler_is_one_line(
     file = tmp_path / "scheduler.json"
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
     options = ["--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)]
-    with subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL) as scheduler:
+    place = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the functions are here
+    with subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL, env=place) as scheduler:
 
         def kill(message: str, *words: object) -> None:
             assert "no worker" in message
@@ -232,6 +235,23 @@ def test_a_pickled_specimen_is_the_same() -> None:
     copy = pickle.loads(pickle.dumps(specimen))
     assert copy == specimen
     assert not copy.centroids.flags.writeable
+
+
+def test_an_interrupt_lost_in_a_destructor_is_raised_again() -> None:
+    class Destroyed:
+        def __del__(self) -> None:
+            with contextlib.suppress(KeyboardInterrupt):  # as Python does, with a word to stderr
+                signal.raise_signal(signal.SIGINT)
+
+    interrupts = Interrupts()
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts.noted():
+        interrupts.check()
+        Destroyed()
+        with pytest.raises(KeyboardInterrupt), interrupts.delivered():
+            interrupts.check()
+        interrupts.check()
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 ENDLESS = """

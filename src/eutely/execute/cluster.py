@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from eutely.errors import ExecuteError
 from eutely.execute.chunks import in_order, split
+from eutely.execute.interrupts import Interrupts
 from eutely.execute.protocol import Progress
 from eutely.execute.threads import cores
 
@@ -48,6 +49,7 @@ def open_dask(where: str) -> Iterator[Dask]:
         import distributed
     except ImportError as error:
         raise ExecuteError("Dask is not installed; pip install 'eutely[dask]'") from error
+    interrupts = Interrupts()
     if where == "local" or where.startswith("local:"):
         count = where.removeprefix("local").removeprefix(":") or str(cores())
         if not count.isdecimal() or int(count) < 1:
@@ -68,7 +70,8 @@ def open_dask(where: str) -> Iterator[Dask]:
         ):
             client.register_plugin(_ignore_interrupts())
             # Dask starts a killed worker again, but not one that died while it was starting.
-            yield Dask(client, where, revive=lambda: cluster.scale(int(count)))
+            with interrupts.noted():
+                yield Dask(client, where, interrupts, lambda: cluster.scale(int(count)))
     elif "://" in where or where.endswith(".json"):
         by_file = where.endswith(".json")
         try:
@@ -81,8 +84,8 @@ def open_dask(where: str) -> Iterator[Dask]:
             raise ExecuteError(
                 f"no Dask scheduler answers at '{where}'; is it running, and reachable from here?"
             ) from error
-        with client:
-            executor = Dask(client, where)
+        with client, interrupts.noted():
+            executor = Dask(client, where, interrupts)
             executor.check_versions()
             yield executor
     else:
@@ -108,10 +111,17 @@ def _ignore_interrupts() -> Any:
 class Dask:
     """Workers of a Dask cluster; what a lost worker had done or held is done again elsewhere."""
 
-    def __init__(self, client: Any, where: str, revive: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self,
+        client: Any,
+        where: str,
+        interrupts: Interrupts,
+        revive: Callable[[], object] | None = None,
+    ) -> None:
         self._client = client
         self._where = where
         self._revive = revive
+        self._interrupts = interrupts
         self._waiting = False
         self._sent: OrderedDict[str, Any] = OrderedDict()
 
@@ -121,16 +131,18 @@ class Dask:
         return max(sum(map(int, self._client.nthreads().values())), 1)
 
     def check_versions(self) -> None:
-        """Refuse workers with another eutely: their results could differ."""
+        """Refuse another eutely: its results could differ, and without one nothing runs."""
         from importlib.metadata import version
 
         mine = version("eutely")
-        for worker, theirs in self._client.run(_version_by_value()).items():
+        ask = _version_by_value()
+        found = {"scheduler": self._client.run_on_scheduler(ask), **self._client.run(ask)}
+        for place, theirs in found.items():
             if theirs != mine:
-                found = f"eutely {theirs}" if theirs else "no eutely"
+                has = f"eutely {theirs}" if theirs else "no eutely"
                 raise ExecuteError(
-                    f"the Dask worker {worker} has {found}, here runs {mine}; "
-                    "install the same version on all workers"
+                    f"the Dask cluster has {has} at {place}, here runs {mine}; "
+                    "install the same version everywhere"
                 )
 
     def map(
@@ -171,7 +183,8 @@ class Dask:
                 futures.popleft()
 
         try:
-            yield from in_order(results(), len(todo), progress)
+            with self._interrupts.delivered():
+                yield from in_order(results(), len(todo), progress)
         finally:
             if futures and self._client.status == "running":
                 self._client.cancel(list(futures))
@@ -183,6 +196,7 @@ class Dask:
 
         try:
             while True:
+                self._interrupts.check()
                 try:
                     wait(future, timeout=TICK)
                     break
