@@ -26,7 +26,7 @@ def root() -> None:
 
 
 app.command()(simulate)
-app.command()(config)
+app.command(hidden=True)(config)  # until there is a command that takes settings
 app.command()(extract)
 app.command()(check)
 
