@@ -65,7 +65,7 @@ def keep_consistent(votes: Any, cliques: Any) -> int:
             consistent &= seen[specimen] != part
             seen[specimen] = part
             end += 1
-        if consistent and len(votes.pair) > 0:
+        if consistent and len(votes.allowed) > 0:
             for p in range(begin, end):
                 for q in range(begin, p):
                     consistent &= may_meet(votes, order[q], order[p])

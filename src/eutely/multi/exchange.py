@@ -145,9 +145,10 @@ def _exchange(
     gain = 0
     if _may_gain(votes, cliques, present, first, second, b, inner):
         _fill_gains(votes, cliques, present, first, second, a, b, gains)
-        if len(votes.pair) > 0:
+        if len(votes.allowed) > 0:
             _forbid(votes, present, first, second, gains)
-        flipped, gain = _best_flips(gains, len(present))
+        flipped, most = best_flips(gains, len(present))
+        gain = round(most)
         for k in range(len(flipped)):
             g = present[flipped[k]]
             _swap(cliques, first[g], second[g], a, b)
@@ -248,15 +249,30 @@ def _forbid(votes: Any, present: Any, first: Any, second: Any, gains: Any) -> No
 
 
 @kernel
-def _best_flips(gains: Any, size: int) -> Any:
-    """Flip each specimen once, the best first; return the flips up to the best moment, its gain."""
-    change = np.zeros(size, np.int64)
+def best_flips(gains: Any, size: int) -> Any:
+    """Flip specimens one by one, the best first, each once, and stop at the best moment.
+
+    Parameters
+    ----------
+    gains
+        (size, size) or larger, symmetric: what it gains to part two specimens.
+    size
+        number of specimens.
+
+    Returns
+    -------
+    flipped
+        int32, specimens that change sides.
+    gain
+        float, 0 when none does.
+    """
+    change = np.zeros(size)
     for p in range(size):
         for q in range(size):
             change[p] += gains[p, q]
-    side = np.ones(size, np.int64)
+    side = np.ones(size)
     order = np.empty(size, np.int32)
-    total, best, kept = 0, 0, 0
+    total, best, kept = 0.0, 0.0, 0
     # Flipping one half is the same as flipping the other, so half the sequence shows all.
     for step in range((size + 1) // 2):
         chosen = -1

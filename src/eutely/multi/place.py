@@ -13,6 +13,28 @@ from eutely.solve.lap_sparse import lap_sparse, transpose
 
 
 @kernel
+def placing_order(votes: Any, lot: Any) -> Any:
+    """Return an order in which each specimen was matched with many of those before it.
+
+    Otherwise, where pairs are missing, cliques of one cell begin at several ends and have to be
+    merged later, one by one. Ties are broken by ``lot``, (N,) int64, a random order.
+    """
+    count = len(lot)
+    known = np.zeros(count, np.int64)
+    order = np.empty(count, np.int64)
+    for at in range(count):
+        best = -1
+        for g in lot:
+            if known[g] >= 0 and (best < 0 or known[g] > known[best]):
+                best = g
+        order[at] = best
+        for g in range(count):
+            known[g] += votes.pair[best, g] >= 0
+        known[best] = -count
+    return order
+
+
+@kernel
 def place_all(votes: Any, cliques: Any, present: Any, order: Any, waiting: Any) -> int:
     """Place one specimen at a time until none can be placed better.
 
@@ -117,7 +139,7 @@ def _count(votes: Any, cliques: Any, present: Any, specimen: int, column: Any) -
 @kernel
 def _may_join(votes: Any, cliques: Any, present: Any, node: int, clique: int) -> bool:
     """Tell whether ``node`` may meet all members of ``clique`` from other specimens."""
-    if len(votes.pair) == 0 or cliques.labels[node] == clique:
+    if len(votes.allowed) == 0 or cliques.labels[node] == clique:
         return True
     member = cliques.heads[clique]
     while member >= 0:

@@ -14,7 +14,7 @@ import numpy as np
 from eutely.kernel import kernel
 from eutely.multi.exchange import exchange_all, neighbours
 from eutely.multi.partition import empty_clique, empty_partition, join, leave
-from eutely.multi.place import place_all
+from eutely.multi.place import place_all, placing_order
 from eutely.multi.votes import Votes, kept_votes
 
 
@@ -121,7 +121,8 @@ def _renew(votes: Any, cliques: Any, region: Any, local: Any, state: Any) -> Any
     found = empty_partition(len(nodes))
     for k in range(len(nodes)):
         join(found, k, k)
-    improve(part, found, np.zeros(len(part.nuclei) - 1, np.bool_), _shuffled(part, state))
+    order = placing_order(part, _shuffled(len(part.nuclei) - 1, state))
+    improve(part, found, np.zeros(len(order), np.bool_), order)
     after = kept_votes(part, found.labels).sum()
     if after > before:
         _put(cliques, nodes, found.labels)
@@ -186,9 +187,9 @@ def _put(cliques: Any, nodes: Any, labels: Any) -> None:
 
 
 @kernel
-def _shuffled(votes: Any, state: Any) -> Any:
-    """Return a random order of all specimens (Fisher and Yates, with splitmix64)."""
-    order = np.arange(len(votes.nuclei) - 1)
+def _shuffled(count: int, state: Any) -> Any:
+    """Return a random order of ``count`` specimens (Fisher and Yates, with splitmix64)."""
+    order = np.arange(count)
     for k in range(len(order) - 1, 0, -1):
         state[0] += np.uint64(0x9E3779B97F4A7C15)
         z = state[0]

@@ -16,6 +16,7 @@ from eutely.cliques import Cliques, Matchings
 from eutely.errors import ProblemError
 from eutely.multi.components import connected, keep_consistent
 from eutely.multi.partition import empty_partition
+from eutely.multi.place import placing_order
 from eutely.multi.region import improve, renew_regions
 from eutely.multi.votes import votes_of
 
@@ -53,7 +54,7 @@ def synchronise(
     if keep_consistent(votes, cliques):
         random = np.random.default_rng(seed)
         count = len(matchings.sizes)
-        order, present = random.permutation(count), np.zeros(count, np.bool_)
+        order, present = placing_order(votes, random.permutation(count)), np.zeros(count, np.bool_)
         improve(votes, cliques, present, order)
         budget = BUDGET
         for start in random.integers(2**62, size=rounds):

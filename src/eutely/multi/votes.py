@@ -25,8 +25,7 @@ class Votes(NamedTuple):
     neighbours
         (2 * matches,) int32, nodes.
     pair
-        (N, N) int32, the pair of two specimens, -1 where they were not matched; (0, 0) where
-        every assignment is allowed.
+        (N, N) int32, the pair of two specimens, -1 where they were not matched.
     allowed, allowed_starts
         as in ``Matchings``; empty where every assignment is allowed.
     widths
@@ -51,24 +50,20 @@ def votes_of(matchings: Matchings, *, sparse: bool = False) -> Votes:
     specimen = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     starts, neighbours = _edges(nuclei, matchings.pairs, matchings.starts, matchings.partners)
     if sparse and matchings.allowed is not None:
-        pair, allowed, begins = (
-            matchings.numbers(),
-            matchings.allowed,
-            matchings.allowed_starts(),
-        )
+        allowed, begins = matchings.allowed, matchings.allowed_starts()
     else:
-        pair = np.zeros((0, 0), np.int32)
         allowed, begins = np.zeros(0, np.uint8), np.zeros(1, np.int64)
         allowed.setflags(write=False)  # as above, so that kernels are compiled once
     row = (np.arange(len(specimen)) - nuclei[specimen]).astype(np.int32)
     widths = ((sizes + 7) // 8).astype(np.int32)
+    pair = matchings.numbers()
     return Votes(nuclei, specimen, row, starts, neighbours, pair, allowed, begins, widths)
 
 
 @kernel
 def may_meet(votes: Votes, a: int, b: int) -> bool:
     """Tell whether the nodes ``a`` and ``b`` of two specimens may be in one clique."""
-    if len(votes.pair) == 0:
+    if len(votes.allowed) == 0:
         return True
     g, h = votes.specimen[a], votes.specimen[b]
     pair = votes.pair[g, h]
