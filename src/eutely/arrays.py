@@ -36,7 +36,9 @@ class Arrays(NamedTuple):
         (q,) int32, the other candidate of each quadratic cost, ascending within a row; empty
         when tables are full: then a row holds all candidates of all neighbours in turn.
     values
-        (q,) float32, the quadratic costs.
+        (q,) float32, the quadratic costs; 0 for candidates that share a right node.
+    lowest
+        (1,) float64, no quadratic cost is below it; at most 0.
     """
 
     starts: NDArray[np.int32]
@@ -51,6 +53,7 @@ class Arrays(NamedTuple):
     row_starts: NDArray[np.int64]
     row_items: NDArray[np.int32]
     values: NDArray[np.float32]
+    lowest: NDArray[np.float64]
 
 
 def starts_of(nodes: NDArray[np.int32], count: int) -> NDArray[np.int32]:
@@ -58,12 +61,33 @@ def starts_of(nodes: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     return np.searchsorted(nodes, np.arange(count + 1)).astype(np.int32)
 
 
-def columns_of(
-    labels: NDArray[np.int32], count: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the candidates of each right node: (count + 1,) starts and (c,) candidates."""
-    order = np.argsort(labels, kind="stable").astype(np.int32)
-    return starts_of(labels[order], count), order
+@kernel
+def transpose(starts: Any, labels: Any, width: int) -> Any:
+    """Return ``owners``, ``column_starts``, ``column_items`` of candidate lists.
+
+    Parameters
+    ----------
+    starts
+        (n + 1,) int32, where the candidates of each row start.
+    labels
+        (c,) int32, the column of each candidate.
+    width
+        number of columns.
+    """
+    owners = np.empty(len(labels), dtype=np.int32)
+    column_starts = np.zeros(width + 1, dtype=np.int32)
+    column_items = np.empty(len(labels), dtype=np.int32)
+    for i in range(len(starts) - 1):
+        for a in range(starts[i], starts[i + 1]):
+            owners[a] = i
+            column_starts[labels[a] + 1] += 1
+    for j in range(width):
+        column_starts[j + 1] += column_starts[j]
+    fill = column_starts[:-1].copy()
+    for a in range(len(labels)):
+        column_items[fill[labels[a]]] = a
+        fill[labels[a]] += 1
+    return owners, column_starts, column_items
 
 
 @kernel
@@ -216,6 +240,32 @@ def pair_cost(p: Any, a: int, b: int) -> float:
     if first == end or p.row_items[first] != b:
         return 0.0
     return float(p.values[first])
+
+
+@kernel
+def block(p: Any, a: Any, e: Any, out: Any) -> None:
+    """Write the quadratic costs of ``a`` with all candidates of its neighbour by edge ``e``."""
+    j = p.edge_ends[e]
+    first = p.starts[j]
+    width = p.starts[j + 1] - first
+    if len(p.row_items) == 0:
+        at = p.row_starts[a] + p.edge_offsets[e]
+        row = p.values[at : at + width]
+        for b in range(width):
+            out[b] = row[b]
+        return
+    out[:width] = 0.0
+    low, high = p.row_starts[a], p.row_starts[a + 1]
+    end = high
+    while low < high:
+        k = (low + high) >> 1
+        if p.row_items[k] < first:
+            low = k + 1
+        else:
+            high = k
+    while low < end and p.row_items[low] < first + width:
+        out[p.row_items[low] - first] = p.values[low]
+        low += 1
 
 
 @kernel

@@ -1,16 +1,75 @@
 """The one way in which hot loops are compiled: Numba, cached on disk, without the GIL."""
 
+import hashlib
+import logging
+import time
 from collections.abc import Callable
-from typing import TypeVar, cast
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., object])
 
+PACKAGE = Path(__file__).parent
+
+PATIENCE = 2.0
+"""Seconds of compilation, in one process, after which the user is told about it once."""
+
+
+def _version() -> str:
+    """Return a digest of the package's source files, by name, size and time of change."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        stat = path.stat()
+        digest.update(f"{path.relative_to(PACKAGE)} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:12]
+
+
+# A kernel's machine code contains that of the kernels it calls, but Numba compares the time of its
+# own file only. A folder for each state of the package keeps outdated code out.
+CACHE = str(PACKAGE / "__pycache__" / f"kernels-{_version()}")
+
+
+class _Announcement(event.Listener):
+    """Say once that code is being compiled, when that takes long enough to be noticed."""
+
+    def __init__(self) -> None:
+        self.begins: list[float] = []  # of the compilations under way, one inside the other
+        self.spent = 0.0
+        self.said = False
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        self.begins.append(time.monotonic())
+
+    def on_end(self, event: Any) -> None:
+        running = time.monotonic() - self.begins[0]
+        begin = self.begins.pop()
+        if not self.begins:
+            self.spent += time.monotonic() - begin
+            running = 0.0
+        ours = str(event.data["dispatcher"].py_func.__module__).startswith("eutely")
+        if ours and self.spent + running > PATIENCE and not self.said:
+            self.said = True
+            logging.getLogger("eutely").info(
+                "compiling on first use: this takes up to a minute, once"
+            )
+
+
+event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
+config: Any = numba.config
+
 
 def kernel(function: F) -> F:
-    """Compile ``function`` on first call; keep the machine code beside the module.
+    """Compile ``function`` on first call; keep the machine code beside the package.
 
     ``fastmath`` stays off: it silently removes NaN checks.
     """
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    before = config.CACHE_DIR
+    config.CACHE_DIR = CACHE
+    try:
+        compiled = numba.njit(cache=True, nogil=True)(function)
+    finally:
+        config.CACHE_DIR = before
+    return cast(F, compiled)

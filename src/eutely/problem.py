@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from eutely.arrays import (
     Arrays,
     chosen_items,
-    columns_of,
     full_values,
     neighbour_graph,
     starts_of,
     symmetric_rows,
     table_layout,
     total_cost,
+    transpose,
 )
 from eutely.errors import ProblemError
 
@@ -104,19 +104,22 @@ class PairProblem:
         rows, items, values = symmetric_rows(
             left, right, position[ends[:, 0]], position[ends[:, 1]], extra.astype(np.float32)
         )
+        _, column_starts, column_items = transpose(starts, right, n_right)
         edge_starts, edge_ends = neighbour_graph(starts, left, rows, items)
         arrays = Arrays(
             starts,
             right,
             left,
             linear[order],
-            *columns_of(right, n_right),
+            column_starts,
+            column_items,
             edge_starts,
             edge_ends,
             np.zeros(len(edge_ends), dtype=np.int32),
             rows,
             items,
             values,
+            values.min(keepdims=True, initial=0.0).astype(np.float64),
         )
         offsets, full_rows = table_layout(starts, edge_starts, edge_ends)
         if len(items) and len(items) >= FULL_ABOVE * int(full_rows[-1]):

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
+from eutely.arrays import transpose
 from eutely.solve.lap_dense import lap_dense
-from eutely.solve.lap_sparse import lap_sparse, transpose
+from eutely.solve.lap_sparse import lap_sparse
 
 
 @st.composite

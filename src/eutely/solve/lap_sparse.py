@@ -10,39 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from eutely.arrays import transpose as transpose  # callers need it with lap_sparse
 from eutely.kernel import kernel
 
 BIDS = 6
 """Bids a row on average, before the rows still without a column are left to augmenting paths."""
-
-
-@kernel
-def transpose(starts: Any, labels: Any, width: int) -> Any:
-    """Return ``owners``, ``column_starts``, ``column_items`` of candidate lists.
-
-    Parameters
-    ----------
-    starts
-        (n + 1,) int32, where the candidates of each row start.
-    labels
-        (c,) int32, the column of each candidate.
-    width
-        number of columns.
-    """
-    owners = np.empty(len(labels), dtype=np.int32)
-    column_starts = np.zeros(width + 1, dtype=np.int32)
-    column_items = np.empty(len(labels), dtype=np.int32)
-    for i in range(len(starts) - 1):
-        for a in range(starts[i], starts[i + 1]):
-            owners[a] = i
-            column_starts[labels[a] + 1] += 1
-    for j in range(width):
-        column_starts[j + 1] += column_starts[j]
-    fill = column_starts[:-1].copy()
-    for a in range(len(labels)):
-        column_items[fill[labels[a]]] = a
-        fill[labels[a]] += 1
-    return owners, column_starts, column_items
 
 
 @kernel
@@ -87,7 +59,7 @@ def lap_sparse(
     rows = np.arange(len(labels)).astype(np.int32)
     work = (distance, before, touched, done, keys, nodes)
     for k in range(count):
-        augment(starts, rows, owners, labels, costs, chosen, taken, v, free[k], work)
+        augment(starts, rows, owners, labels, costs, chosen, taken, v, np.int64(free[k]), work)
     u = np.zeros(n)
     for i in range(n):
         if chosen[i] >= 0:
@@ -156,7 +128,7 @@ def augment(
     mine: Any,
     theirs: Any,
     prices: Any,
-    source: int,
+    source: Any,
     work: Any,
 ) -> None:
     """Give ``source`` a partner, or none at cost 0, along the shortest alternating path.

@@ -1,0 +1,1 @@
+"""Cost terms and sparsification: from specimens and atlases to matching problems."""

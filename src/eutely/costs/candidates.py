@@ -1,0 +1,279 @@
+"""Which assignments are worth allowing: near enough in position and size, or among the best."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.arrays import transpose
+from eutely.costs.grid import grid_of, shell
+from eutely.kernel import kernel
+
+
+class Gaussians(NamedTuple):
+    """Where nuclei of the left side are expected, and how large (equations 2 and 3).
+
+    Attributes
+    ----------
+    means
+        (n, 3) float64.
+    precisions
+        (n, 3, 3) float64, inverse covariances, or (1, 3, 3) for one that all share.
+    radii
+        (n, 3) float64, expected semi-axes; NaN where not known.
+    radius_precisions
+        (n, 3, 3) or (1, 3, 3) float64.
+    """
+
+    means: NDArray[np.float64]
+    precisions: NDArray[np.float64]
+    radii: NDArray[np.float64]
+    radius_precisions: NDArray[np.float64]
+
+
+class Limits(NamedTuple):
+    """What the search for candidates depends on, in the form in which kernels take it.
+
+    Attributes
+    ----------
+    cen, rad
+        weights of position and size in the cost.
+    nu
+        degrees of freedom of the positions' Student-t; 0 for a Gaussian.
+    tau_cen, tau_rad
+        largest squared Mahalanobis distances allowed.
+    least
+        number of cheapest candidates kept for every nucleus of either side in any case.
+    """
+
+    cen: float
+    rad: float
+    nu: float
+    tau_cen: float
+    tau_rad: float
+    least: int
+
+
+@kernel
+def robust(square: float, nu: float) -> float:
+    """Return a squared distance, or the robust cost that grows as its logarithm.
+
+    -2 log of the density of a Student-t with ``nu`` degrees of freedom in three dimensions is
+    (nu + 3) log(1 + square / nu), up to a constant; ``nu`` = 0 stands for the Gaussian.
+    """
+    return square if nu == 0.0 else (nu + 3.0) * np.log1p(square / nu)
+
+
+@kernel
+def _square_of(cost: float, nu: float) -> float:
+    """Return the squared distance with that `robust` cost, rounded up."""
+    square = cost if nu == 0.0 else nu * np.expm1(cost / (nu + 3.0))
+    return square * (1.0 + 1e-12)
+
+
+@kernel
+def _squares(g: Any, i: int, point: Any, radii: Any) -> Any:
+    """Return the squared Mahalanobis distances of position and size; 0 for unknown sizes."""
+    p = g.precisions[min(i, len(g.precisions) - 1)]
+    x, y, z = point[0] - g.means[i, 0], point[1] - g.means[i, 1], point[2] - g.means[i, 2]
+    cen = (
+        p[0, 0] * x * x
+        + p[1, 1] * y * y
+        + p[2, 2] * z * z
+        + 2.0 * (p[0, 1] * x * y + p[0, 2] * x * z + p[1, 2] * y * z)
+    )
+    p = g.radius_precisions[min(i, len(g.radius_precisions) - 1)]
+    x, y, z = radii[0] - g.radii[i, 0], radii[1] - g.radii[i, 1], radii[2] - g.radii[i, 2]
+    rad = (
+        p[0, 0] * x * x
+        + p[1, 1] * y * y
+        + p[2, 2] * z * z
+        + 2.0 * (p[0, 1] * x * y + p[0, 2] * x * z + p[1, 2] * y * z)
+    )
+    return cen, rad if rad == rad else 0.0
+
+
+@kernel
+def _search(
+    g: Any, points: Any, radii: Any, grid: Any, own: Any, floors: Any, by_left: bool, lim: Any
+) -> Any:
+    """Return, for every nucleus of one side, its candidates on the other.
+
+    ``grid`` and ``own`` hold the two sides' positions scaled so that floors[i] times a squared
+    distance is a lower bound of the Mahalanobis distance. By the left side: those within the
+    thresholds and the cheapest; by the right side: the cheapest only.
+
+    Returns starts, ends and costs of lists; their order within a nucleus is arbitrary.
+    """
+    n = len(own)
+    starts = np.zeros(n + 1, dtype=np.int32)
+    ends = np.empty(n * (lim.least + 8) + 8, dtype=np.int32)
+    costs = np.empty(len(ends))
+    found = np.empty(len(grid.points), dtype=np.int32)
+    near = np.empty(len(grid.points), dtype=np.int32)
+    near_costs = np.empty(len(grid.points))
+    least = min(lim.least, len(grid.points))
+    best = np.empty(least + 1, dtype=np.int32)
+    best_costs = np.empty(least + 1)
+    size = 0
+    for i in range(n):
+        held, inside, radius = 0, 0, 0
+        bar = lim.tau_cen if by_left else 0.0
+        floor = floors[min(i, len(floors) - 1)]
+        while True:
+            count, reach = shell(grid, own[i], radius, found)
+            for k in range(count):
+                j = found[k]
+                square = (
+                    (own[i, 0] - grid.points[j, 0]) ** 2
+                    + (own[i, 1] - grid.points[j, 1]) ** 2
+                    + (own[i, 2] - grid.points[j, 2]) ** 2
+                ) * floor
+                if held == least and square > bar:
+                    continue
+                if by_left:
+                    cen, rad = _squares(g, i, points[j], radii[j])
+                else:
+                    cen, rad = _squares(g, j, points[i], radii[i])
+                cost = lim.cen * robust(cen, lim.nu) + lim.rad * rad
+                if by_left and cen <= lim.tau_cen and rad <= lim.tau_rad:
+                    near[inside], near_costs[inside] = j, cost
+                    inside += 1
+                if least and (held < least or cost < best_costs[held - 1]):
+                    at = min(held, least - 1)
+                    held = at + 1
+                    while at > 0 and best_costs[at - 1] > cost:
+                        best_costs[at], best[at] = best_costs[at - 1], best[at - 1]
+                        at -= 1
+                    best_costs[at], best[at] = cost, j
+                    if held == least:
+                        # The squared distance from which on no point can be a candidate.
+                        bar = _square_of(best_costs[held - 1] / lim.cen, lim.nu)
+                        if by_left:
+                            bar = max(bar, lim.tau_cen)
+            if reach == np.inf:
+                break
+            if held == least and floor * reach * reach > bar:
+                break
+            radius += 1
+        worst = best_costs[held - 1] if held else -np.inf
+        if size + held + inside > len(ends):
+            room = 2 * (size + held + inside)
+            ends, costs = _longer(ends, size, room), _longer(costs, size, room)
+        for k in range(held):
+            ends[size], costs[size] = best[k], best_costs[k]
+            size += 1
+        for k in range(inside):
+            listed = False
+            if near_costs[k] <= worst:
+                for at in range(held):
+                    if best[at] == near[k]:
+                        listed = True
+            if not listed:
+                ends[size], costs[size] = near[k], near_costs[k]
+                size += 1
+        starts[i + 1] = size
+    return starts, ends[:size], costs[:size]
+
+
+@kernel
+def _longer(values: Any, size: int, room: int) -> Any:
+    more = np.empty(room, dtype=values.dtype)
+    more[:size] = values[:size]
+    return more
+
+
+@kernel
+def _union(
+    starts: Any, ends: Any, costs: Any, back_starts: Any, backs: Any, back_costs: Any
+) -> Any:
+    """Return starts, labels, owners, costs of the lists by left node joined with those by right."""
+    n = len(starts) - 1
+    total = len(ends) + len(backs)
+    sizes = np.zeros(n + 1, dtype=np.int32)
+    for k in range(len(backs)):
+        sizes[backs[k] + 1] += 1
+    for i in range(n):
+        sizes[i + 1] += sizes[i]
+    late = np.empty(len(backs), dtype=np.int32)
+    late_costs = np.empty(len(backs))
+    fill = sizes.copy()
+    for s in range(len(back_starts) - 1):
+        for k in range(back_starts[s], back_starts[s + 1]):
+            i = backs[k]
+            late[fill[i]], late_costs[fill[i]] = s, back_costs[k]
+            fill[i] += 1
+    out = np.zeros(n + 1, dtype=np.int32)
+    labels = np.empty(total, dtype=np.int32)
+    owners = np.empty(total, dtype=np.int32)
+    linear = np.empty(total)
+    size = 0
+    for i in range(n):
+        first = size
+        for part in range(2):
+            begin = starts[i] if part == 0 else sizes[i]
+            end = starts[i + 1] if part == 0 else sizes[i + 1]
+            for k in range(begin, end):
+                s = ends[k] if part == 0 else late[k]
+                cost = costs[k] if part == 0 else late_costs[k]
+                at = size
+                while at > first and labels[at - 1] >= s:
+                    at -= 1
+                if at < size and labels[at] == s:
+                    continue
+                for move in range(size, at, -1):
+                    labels[move], linear[move] = labels[move - 1], linear[move - 1]
+                labels[at], linear[at], owners[size] = s, cost, i
+                size += 1
+        out[i + 1] = size
+    return out, labels[:size].copy(), owners[:size].copy(), linear[:size].copy()
+
+
+class Candidates(NamedTuple):
+    """Allowed assignments; fields as in `eutely.arrays.Arrays`."""
+
+    starts: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    owners: NDArray[np.int32]
+    linear: NDArray[np.float64]
+    column_starts: NDArray[np.int32]
+    column_items: NDArray[np.int32]
+
+
+def candidates(
+    expected: Gaussians,
+    points: NDArray[np.float64],
+    radii: NDArray[np.float64],
+    limits: Limits,
+) -> Candidates:
+    """Return the allowed assignments and their costs, position and size together.
+
+    An assignment is allowed when both squared distances are within their thresholds, or when it
+    is among the ``least`` cheapest of its left or of its right nucleus.
+
+    Parameters
+    ----------
+    expected
+        left side.
+    points, radii
+        (m, 3) float64, right side; a radius of NaN costs nothing.
+    limits
+        weights and thresholds.
+    """
+    n, m = len(expected.means), len(points)
+    if n == 0 or m == 0:
+        empty = np.empty(0, dtype=np.int32)
+        zeros = np.zeros(n + 1, dtype=np.int32), np.zeros(m + 1, dtype=np.int32)
+        return Candidates(zeros[0], empty, empty, np.empty(0), zeros[1], empty)
+    # Scaled by the typical covariance, most of the search is round; what is left of each nucleus'
+    # own shape enters by the least eigenvalue of its precision.
+    scale = np.sqrt(np.einsum("nkk->k", expected.precisions) / len(expected.precisions))
+    left = np.ascontiguousarray(expected.means * scale)
+    right = np.ascontiguousarray(points * scale)
+    floors = np.linalg.eigvalsh(expected.precisions / np.outer(scale, scale))[:, 0].clip(0.0)
+    lowest = floors.min(keepdims=True)
+    mine = _search(expected, points, radii, grid_of(right), left, floors, True, limits)
+    theirs = _search(expected, points, radii, grid_of(left), right, lowest, False, limits)
+    starts, labels, owners, linear = _union(*mine, *theirs)
+    _, column_starts, column_items = transpose(starts, labels, m)
+    return Candidates(starts, labels, owners, linear, column_starts, column_items)
