@@ -31,3 +31,7 @@ class ConfigError(EutelyError):
 
 class RunFolderError(EutelyError):
     """A run folder is in use, damaged, or not a run folder."""
+
+
+class AtlasError(EutelyError):
+    """An atlas is malformed, or does not fit what it is used on."""

@@ -1,0 +1,146 @@
+"""The atlas: where each cell lies, how it varies, and what its neighbours tell about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eutely.errors import AtlasError
+from eutely.specimen import UNKNOWN
+
+NOBODY = -1
+"""Fills the list of neighbours of a cell that has fewer than others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Atlas:
+    """Gaussians of ``m`` cells, of ``e`` pairs of neighbours, and of each cell given ``k`` others.
+
+    Immutable, checked on construction. The frame is that of `eutely.orient`: x along the body,
+    the barycentre at the origin, all specimens brought to ``size``.
+
+    Attributes
+    ----------
+    means, covariances
+        (m, 3), (m, 3, 3) float64, of the centroids, in ``unit``.
+    radii, radius_covariances
+        (m, 3), (m, 3, 3) float64, of the semi-axes, descending; NaN where not known.
+    seen
+        (m,) int64, specimens in which the cell was found.
+    rare
+        (m,) bool, cells seen in so few specimens that their Gaussians are mostly prior.
+    edges
+        (e, 2) int32, pairs i < j of neighbours.
+    offsets, offset_covariances
+        (e, 3), (e, 3, 3) float64, of centroid i minus centroid j.
+    neighbours
+        (m, k) int32, the cells that tell most about each cell, -1 where there are fewer.
+    predictors
+        (m, k, 3, 3) float64: given its neighbours, cell i is expected at
+        ``means[i] + sum_k predictors[i, k] @ (x_k - means[neighbours[i, k]])``,
+    conditionals
+        (m, 3, 3) float64, with this covariance.
+    freedom
+        degrees of freedom of the Student-t costs; inf for Gaussian ones.
+    weights
+        (3,) float64, of the costs of centroids, radii and offsets (lambda).
+    size
+        (2,) float64, length and width to which specimens are brought, as of `eutely.orient.Pose`.
+    specimens
+        number of specimens it was estimated from.
+    names
+        m names, "" where none was given.
+    unit
+        of all lengths.
+    provenance
+        where the atlas comes from; plain words.
+    """
+
+    means: NDArray[np.float64]
+    covariances: NDArray[np.float64]
+    radii: NDArray[np.float64]
+    radius_covariances: NDArray[np.float64]
+    seen: NDArray[np.int64]
+    rare: NDArray[np.bool_]
+    edges: NDArray[np.int32]
+    offsets: NDArray[np.float64]
+    offset_covariances: NDArray[np.float64]
+    neighbours: NDArray[np.int32]
+    predictors: NDArray[np.float64]
+    conditionals: NDArray[np.float64]
+    size: NDArray[np.float64]
+    specimens: int
+    freedom: float = 8.0
+    weights: NDArray[np.float64] = field(default_factory=lambda: np.ones(3))
+    names: tuple[str, ...] = ()
+    unit: str = UNKNOWN
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        m, e, k = len(self.means), len(self.edges), np.shape(self.neighbours)[-1]
+        shapes: dict[str, tuple[type[Any], tuple[int, ...]]] = {
+            "means": (np.float64, (m, 3)),
+            "covariances": (np.float64, (m, 3, 3)),
+            "radii": (np.float64, (m, 3)),
+            "radius_covariances": (np.float64, (m, 3, 3)),
+            "seen": (np.int64, (m,)),
+            "rare": (np.bool_, (m,)),
+            "edges": (np.int32, (e, 2)),
+            "offsets": (np.float64, (e, 3)),
+            "offset_covariances": (np.float64, (e, 3, 3)),
+            "neighbours": (np.int32, (m, k)),
+            "predictors": (np.float64, (m, k, 3, 3)),
+            "conditionals": (np.float64, (m, 3, 3)),
+            "size": (np.float64, (2,)),
+            "weights": (np.float64, (3,)),
+        }
+        for key, (dtype, shape) in shapes.items():
+            object.__setattr__(self, key, _locked(getattr(self, key), dtype, shape, key))
+        names = tuple(str(name) for name in self.names) or ("",) * m
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+        self._check()
+
+    def _check(self) -> None:
+        if not len(self):
+            raise AtlasError("an atlas needs at least one cell")
+        if len(self.names) != len(self):
+            raise AtlasError(f"{len(self.names)} names for {len(self)} cells; give one each")
+        for key in ("means", "size", "weights", "predictors", "offsets"):
+            if not np.isfinite(getattr(self, key)).all():
+                raise AtlasError(f"atlas: NaN or infinite values in '{key}'")
+        for key in ("covariances", "conditionals", "offset_covariances"):
+            values = getattr(self, key)
+            if not np.isfinite(values).all() or (np.linalg.eigvalsh(values) <= 0).any():
+                raise AtlasError(f"atlas: '{key}' must be positive definite")
+        for key in ("edges", "neighbours"):
+            values, least = getattr(self, key), 0 if key == "edges" else NOBODY
+            if values.size and (values.min() < least or values.max() >= len(self)):
+                raise AtlasError(f"atlas: '{key}' must be numbers of its {len(self)} cells")
+
+    def __len__(self) -> int:
+        """Return the number of cells."""
+        return len(self.means)
+
+    def __repr__(self) -> str:
+        named = sum(map(bool, self.names))
+        return f"<Atlas: {len(self)} cells, {named} named, from {self.specimens} specimens>"
+
+    def named(self, names: Sequence[str]) -> Atlas:
+        """Return the atlas with other names, one per cell."""
+        return replace(self, names=tuple(names))
+
+
+def _locked(values: ArrayLike, dtype: type[Any], shape: tuple[int, ...], key: str) -> NDArray[Any]:
+    """Return a read-only copy of ``values``, or say what is wrong with it."""
+    given = np.asarray(values)
+    if given.shape != shape:
+        raise AtlasError(f"atlas: '{key}' has shape {given.shape}, expected {shape}")
+    copy = np.array(given, dtype=dtype, order="C")
+    copy.setflags(write=False)
+    return copy

@@ -1,0 +1,89 @@
+"""Atlas files: HDF5 with a schema version, the same bytes for the same atlas."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from eutely.atlas import Atlas
+from eutely.errors import AtlasError, ReadError
+from eutely.io.whole import whole
+
+FORMAT = "eutely atlas"
+"""What the attribute ``format`` of the file says."""
+
+SCHEMA = 1
+"""Version of the layout; raised whenever an older reader could misunderstand a file."""
+
+PLAIN = ("specimens", "freedom", "unit")
+"""Fields kept as attributes; names and provenance are text, everything else a dataset."""
+
+
+def write_atlas(atlas: Atlas, path: Path | str) -> None:
+    """Write ``atlas`` to ``path`` (``.h5``), whole or not at all."""
+    with whole(Path(path)) as aside, h5py.File(aside, "w", libver="v110") as file:
+        file.attrs["format"] = FORMAT
+        file.attrs["schema"] = SCHEMA
+        for key in PLAIN:
+            file.attrs[key] = getattr(atlas, key)
+        file.attrs["provenance"] = json.dumps(dict(atlas.provenance), sort_keys=True)
+        names = np.array([name.encode() for name in atlas.names], dtype="S")
+        _put(file, "names", names if names.itemsize else names.astype("S1"))
+        for one in fields(atlas):
+            value = getattr(atlas, one.name)
+            if isinstance(value, np.ndarray):
+                _put(file, one.name, value)
+
+
+def read_atlas(path: Path | str) -> Atlas:
+    """Read the atlas that `write_atlas` wrote."""
+    place = Path(path)
+    if not place.is_file():
+        raise ReadError(f"{place}: no such file; expected an atlas (.h5)")
+    try:
+        with h5py.File(place, "r") as file:
+            return _read(file, place)
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise ReadError(f"{place}: not a readable atlas ({error}); build it again") from error
+
+
+def _read(file: Any, place: Path) -> Atlas:
+    if file.attrs.get("format") != FORMAT:
+        raise ReadError(f"{place}: an HDF5 file, but no atlas; expected one that eutely wrote")
+    schema = int(file.attrs["schema"])
+    if schema > SCHEMA:
+        raise ReadError(
+            f"{place}: atlas of schema {schema}, newer than the {SCHEMA} that this eutely reads; "
+            "update eutely"
+        )
+    values: dict[str, Any] = {
+        one.name: file[one.name][()] for one in fields(Atlas) if one.name in file
+    }
+    values["names"] = tuple(name.decode() for name in values["names"].tolist())
+    values |= {
+        "specimens": int(file.attrs["specimens"]),
+        "freedom": float(file.attrs["freedom"]),
+        "unit": str(file.attrs["unit"]),
+        "provenance": json.loads(file.attrs["provenance"]),
+    }
+    try:
+        return Atlas(**values)
+    except AtlasError as error:
+        raise ReadError(f"{place}: {error}") from error
+
+
+def _put(file: Any, key: str, value: Any) -> None:
+    """Store one array; compressed, without the time of day that HDF5 would add."""
+    small = value.size == 0
+    file.create_dataset(
+        key,
+        data=value,
+        track_times=False,
+        compression=None if small else "gzip",
+        shuffle=not small,
+    )

@@ -1,0 +1,88 @@
+"""The noun Atlas and its file."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from eutely.atlas import Atlas
+from eutely.errors import AtlasError, ReadError
+from eutely.io.atlas import SCHEMA, read_atlas, write_atlas
+
+
+def pair() -> Atlas:
+    """Two cells that predict each other: A at 0, B at (5, 0, 0)."""
+    return Atlas(
+        means=np.array([[0.0, 0, 0], [5, 0, 0]]),
+        covariances=np.array([np.eye(3)] * 2),
+        radii=np.full((2, 3), np.nan),
+        radius_covariances=np.full((2, 3, 3), np.nan),
+        seen=np.array([3, 2]),
+        rare=np.array([False, True]),
+        edges=np.array([[0, 1]]),
+        offsets=np.array([[-5.0, 0, 0]]),
+        offset_covariances=np.eye(3)[None],
+        neighbours=np.array([[1], [0]]),
+        predictors=np.full((2, 1, 3, 3), 0.5),
+        conditionals=np.array([np.eye(3) / 2] * 2),
+        size=np.array([2.0, 1.0]),
+        specimens=3,
+        names=("A", ""),
+        unit="um",
+        provenance={"inputs": "none"},
+    )
+
+
+def test_a_file_gives_the_atlas_back(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.h5", tmp_path / "second.h5"
+    write_atlas(pair(), first)
+    again = read_atlas(first)
+    write_atlas(again, second)
+    assert first.read_bytes() == second.read_bytes()
+    assert again.names == ("A", "")
+    assert again.unit == "um"
+    assert again.provenance == {"inputs": "none"}
+    np.testing.assert_array_equal(again.predictors, pair().predictors)
+
+
+def test_an_atlas_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        pair().means[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("means", np.zeros((2, 2)), "'means' has shape"),
+        ("covariances", np.zeros((2, 3, 3)), "positive definite"),
+        ("edges", np.array([[0, 2]]), "numbers of its 2 cells"),
+        ("names", ("A",), "1 names for 2 cells"),
+    ],
+)
+def test_what_is_wrong_is_said(key: str, value: object, message: str) -> None:
+    with pytest.raises(AtlasError, match=message):
+        replace(pair(), **{key: value})
+
+
+def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "atlas.h5"
+    write_atlas(pair(), path)
+    with h5py.File(path, "a") as file:
+        file.attrs["schema"] = SCHEMA + 1
+    with pytest.raises(ReadError, match="newer than the"):
+        read_atlas(path)
+
+
+def test_other_files_are_not_atlases(tmp_path: Path) -> None:
+    path = tmp_path / "atlas.h5"
+    with pytest.raises(ReadError, match="no such file"):
+        read_atlas(path)
+    path.write_bytes(b"nothing")
+    with pytest.raises(ReadError, match="not a readable atlas"):
+        read_atlas(path)
+    with h5py.File(path, "w"):
+        pass
+    with pytest.raises(ReadError, match="no atlas"):
+        read_atlas(path)
