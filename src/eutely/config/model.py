@@ -175,6 +175,110 @@ class Atlas(Section):
     )
 
 
+class Estimate(Section):
+    """Estimating the atlas from specimens whose cells are known or have been found."""
+
+    prior: float = setting(
+        10.0,
+        "Specimens that the typical covariance of all cells counts for in the covariance of each.",
+        "steadies atlases from few specimens and blurs the differences between cells.",
+        "specimens",
+        gt=0.0,
+    )
+    freedom: float = setting(
+        8.0,
+        "Degrees of freedom of the Student-t distributions of places and costs.",
+        "trusts outliers more; beyond 30 the costs are nearly Gaussian.",
+        "degrees of freedom",
+        gt=0.0,
+    )
+    neighbours: int = setting(
+        30,
+        "Cells that predict the place of each cell, those most correlated with it.",
+        "predicts slightly better, and takes memory and time in proportion.",
+        "cells",
+        ge=1,
+    )
+    shrinkage: float = setting(
+        100.0,
+        "Specimens that the prior counts for in the correlations between cells.",
+        "makes displacements more like those of a smooth sheet of rubber.",
+        "specimens",
+        gt=0.0,
+    )
+    strength: float = setting(
+        0.8,
+        "Correlation, in the prior, of the displacements of cells next to each other.",
+        "trusts neighbours more.",
+        "correlation",
+        ge=0.0,
+        lt=1.0,
+    )
+    length: float = setting(
+        1.5,
+        "Distance, in cell spacings, over which the correlation of the prior falls to 37%.",
+        "makes larger regions move together.",
+        "spacings",
+        gt=0.0,
+    )
+    fade: float = setting(
+        4.5,
+        "Distance, in cell spacings, at which correlations that are seen are trusted by 61%.",
+        "keeps correlations of more distant cells, and more that are due to chance.",
+        "spacings",
+        gt=0.0,
+    )
+    fewest: int = setting(
+        3,
+        "Specimens in which a cell must be seen not to be flagged as rare.",
+        "flags more cells.",
+        "specimens",
+        ge=1,
+    )
+
+
+class Refine(Section):
+    """Rounds of matching all specimens to the atlas so far and estimating it anew."""
+
+    linear_rounds: int = setting(
+        3,
+        "Rounds in which specimens are warped to the mean and cells matched one by one.",
+        "helps where the target is unlike the others; time in proportion.",
+        "rounds",
+        ge=1,
+    )
+    joint_rounds: int = setting(
+        6,
+        "Rounds in which cells predict each other's places.",
+        "changes little after five; time in proportion.",
+        "rounds",
+        ge=0,
+    )
+    resplit_after: int = setting(
+        2,
+        "Joint rounds before cells that are easily confused are dealt out anew, which is then "
+        "done before every round but the last.",
+        "gives fewer such deals.",
+        "rounds",
+        ge=0,
+    )
+    afresh: int = setting(
+        1,
+        "Joint rounds that warp every specimen anew from its pose.",
+        "repairs bad starts more surely; such a round takes twice the time.",
+        "rounds",
+        ge=0,
+    )
+    folds: int = setting(
+        5,
+        "Parts of the cohort, each matched to the atlas of the others, so that no specimen finds "
+        "its own errors confirmed.",
+        "gives each part a better atlas; time for estimating in proportion.",
+        "parts",
+        ge=2,
+    )
+
+
 class Annotate(Section):
     """Naming the nuclei of a specimen by the atlas."""
 
@@ -205,6 +309,8 @@ class Config(Section):
     learn: Learn = Learn()
     multi: Multi = Multi()
     atlas: Atlas = Atlas()
+    refine: Refine = Refine()
+    estimate: Estimate = Estimate()
     annotate: Annotate = Annotate()
 
     def part(self, *names: str) -> dict[str, Any]:

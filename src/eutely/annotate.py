@@ -1,0 +1,133 @@
+"""The cells of an atlas in a new specimen: names, how sure they are, and what else they may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+
+from eutely.atlas import Atlas
+from eutely.errors import AtlasError
+from eutely.orient import orient
+from eutely.realign import Placed, expectation, place
+from eutely.specimen import Specimen
+
+POSES = 4
+"""Poses of a specimen that are compared, the most plausible ones."""
+
+UNMATCHED = -1
+"""Cell of a nucleus that got none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Annotation:
+    """What the ``n`` nuclei of one specimen are.
+
+    Attributes
+    ----------
+    specimen
+        name of the individual.
+    ids
+        (n,) int64, as in the specimen.
+    cells
+        (n,) int32, cell of the atlas, or -1.
+    names
+        n names, "" where the nucleus has no cell or the cell no name.
+    confidence
+        (n,) float64 in 0 .. 1, share of the nucleus that its cell has in the soft assignment;
+        NaN without a cell.
+    alternatives
+        for each nucleus other cells and their shares, the largest first.
+    cost
+        of the matching, per cell; an individual of another kind has a high one.
+    """
+
+    specimen: str
+    ids: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    names: tuple[str, ...]
+    confidence: NDArray[np.float64]
+    alternatives: tuple[tuple[tuple[int, float], ...], ...]
+    cost: float
+
+
+def annotate(specimen: Specimen, atlas: Atlas, *, alternatives: int = 3) -> Annotation:
+    """Match ``specimen`` with ``atlas``.
+
+    The result does not depend on the order of its nuclei, their ids or names.
+
+    Parameters
+    ----------
+    specimen
+        any individual of the atlas's kind, in its unit.
+    atlas
+        from `eutely.estimate`.
+    alternatives
+        next best cells to report for each nucleus.
+    """
+    if specimen.unit != atlas.unit:
+        raise AtlasError(
+            f"{specimen.name}: coordinates in '{specimen.unit}', but the atlas is in "
+            f"'{atlas.unit}'; convert one of them"
+        )
+    order = canonical_order(specimen)
+    ordered = specimen.take(order)
+    found = place(expectation(atlas, spacing_of(atlas.means)), posed(ordered, atlas.size))
+    back = np.argsort(order)
+    cells, confidence, others = _by_nucleus(found, len(specimen), alternatives)
+    cells = cells[back]
+    return Annotation(
+        specimen.name,
+        specimen.ids,
+        cells,
+        tuple(atlas.names[cell] if cell != UNMATCHED else "" for cell in cells),
+        confidence[back],
+        tuple(others[row] for row in back),
+        found.cost / len(atlas),
+    )
+
+
+def canonical_order(specimen: Specimen) -> NDArray[np.intp]:
+    """Return the order of nuclei by x, y, z, which does not depend on that of the file."""
+    return np.lexsort(specimen.centroids.T[::-1])
+
+
+def posed(
+    specimen: Specimen, size: NDArray[np.float64], most: int = POSES
+) -> list[NDArray[np.float64]]:
+    """Return the nuclei in the most plausible poses, brought to ``size``: (n, 3) each."""
+    maps = [pose.affine(tuple(size)) for pose in orient(specimen)[:most]]
+    return [specimen.centroids @ matrix.T + shift for matrix, shift in maps]
+
+
+def spacing_of(points: NDArray[np.float64]) -> float:
+    """Return the median distance to the nearest neighbour."""
+    distances, _ = KDTree(points).query(points, [2])
+    return float(np.median(distances))
+
+
+def _by_nucleus(
+    found: Placed, count: int, most: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64], list[tuple[tuple[int, float], ...]]]:
+    """Turn the cells' nuclei and shares into cell, confidence and alternatives of each nucleus."""
+    cells = np.full(count, UNMATCHED, np.int32)
+    matched = np.flatnonzero(found.nuclei >= 0)
+    cells[found.nuclei[matched]] = matched
+    confidence = np.where(cells == UNMATCHED, np.nan, 0.0)
+    others: list[list[tuple[int, float]]] = [[] for _ in range(count)]
+    assert found.shares is not None
+    rows = np.repeat(np.arange(len(found.nuclei)), np.diff(found.shares.starts))
+    for cell, nucleus, value in zip(
+        rows.tolist(), found.shares.points.tolist(), found.shares.values.tolist(), strict=True
+    ):
+        if cells[nucleus] == cell:
+            confidence[nucleus] = min(value, 1.0)
+        else:
+            others[nucleus].append((cell, min(value, 1.0)))
+    return (
+        cells,
+        confidence,
+        [tuple(sorted(row, key=lambda one: (-one[1], one[0]))[:most]) for row in others],
+    )

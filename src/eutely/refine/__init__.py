@@ -1,0 +1,7 @@
+"""From posed specimens to cells that agree in all of them, and to the atlas, without any name."""
+
+from eutely.refine.build import refine
+from eutely.refine.cohort import Cohort
+from eutely.refine.target import choose_target
+
+__all__ = ["Cohort", "choose_target", "refine"]

@@ -1,0 +1,92 @@
+"""All specimens in one frame, and which nucleus of each is which cell: the state of a build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.config.model import Estimate
+from eutely.estimate import Gaussians, robust_gaussians
+from eutely.realign.warp import fit_warp, recentred, span_of
+from eutely.solve.softassign import centres_of, squared_distances
+
+FREEDOM = 4.0
+"""Degrees of freedom of the weights of matches in the fit of a warp."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """N specimens and m cells.
+
+    Attributes
+    ----------
+    posed, warped
+        for each specimen (n, 3): its nuclei in the chosen pose, and after the warp.
+    nuclei
+        for each specimen (m,) int32: the nucleus of each cell, or -1.
+    size
+        (2,), length and width of the common frame.
+    spacing
+        typical distance of neighbouring cells.
+    """
+
+    posed: tuple[NDArray[np.float64], ...]
+    warped: tuple[NDArray[np.float64], ...]
+    nuclei: tuple[NDArray[np.int32], ...]
+    size: NDArray[np.float64]
+    spacing: float
+
+    def __len__(self) -> int:
+        """Return the number of specimens."""
+        return len(self.posed)
+
+    def places(self, *, posed: bool = False) -> NDArray[np.float64]:
+        """Return (N, m, 3), where each specimen has each cell; NaN where it has not."""
+        found = np.full((len(self), len(self.nuclei[0]), 3), np.nan)
+        for row, points, own in zip(
+            found, self.posed if posed else self.warped, self.nuclei, strict=True
+        ):
+            row[own >= 0] = points[own[own >= 0]]
+        return found
+
+    def rewarped(self, settings: Estimate) -> Cohort:
+        """Return the cohort with every specimen warped to the mean of all, in the poses' frame."""
+        cells = robust_gaussians(self.places(), settings)
+        span = span_of(cells.means, float(self.size[0]))
+        whitening = centres_of(cells.covariances).whitening
+        warped = [self._rewarp(number, cells, whitening, span) for number in range(len(self))]
+        return replace(self, warped=tuple(warped)).centred()
+
+    def _rewarp(
+        self,
+        number: int,
+        cells: Gaussians,
+        whitening: NDArray[np.float64],
+        span: tuple[float, float],
+    ) -> NDArray[np.float64]:
+        matched = np.flatnonzero(self.nuclei[number] >= 0)
+        own = self.nuclei[number][matched]
+        means = cells.means[matched]
+        squared = squared_distances(means, whitening[matched], self.warped[number][own])
+        weights = (FREEDOM + 3) / (FREEDOM + squared)
+        posed = self.posed[number]
+        return fit_warp(posed[own], means, weights, span, float(self.size[1]))(posed)
+
+    def centred(self) -> Cohort:
+        """Return the cohort without the mean warp, so that its frame stays that of the poses."""
+        means = np.nanmean(self.places(), axis=0)
+        goal = np.nanmean(self.places(posed=True), axis=0)
+        span = span_of(means, float(self.size[0]))
+        back = recentred(means, goal, span, float(self.size[1]))
+        return replace(self, warped=tuple(back(points) for points in self.warped))
+
+    def labels(self) -> list[NDArray[np.int32]]:
+        """Return for each specimen (n,) int32: the cell of each nucleus, or -1."""
+        found = []
+        for points, own in zip(self.posed, self.nuclei, strict=True):
+            cells = np.full(len(points), -1, np.int32)
+            cells[own[own >= 0]] = np.flatnonzero(own >= 0)
+            found.append(cells)
+        return found

@@ -1,0 +1,238 @@
+"""Deal confusable cells out anew: rounds can settle on mixtures of two or three neighbours.
+
+Where two cells overlap, a specimen may have them either way round, and an atlas of such mixtures
+confirms itself. For each small group of confusable cells the orders are found again from many
+starts: one specimen is the template, all others take the order that resembles it most, and the
+Gaussian of the group (9 dimensions for three cells) is refined until no specimen changes. The start
+with the highest likelihood wins; what cells were before is one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.config.model import Estimate
+from eutely.estimate import estimate
+from eutely.execute import Executor
+from eutely.kernel import kernel
+from eutely.realign import expectation
+from eutely.refine.cohort import Cohort
+from eutely.solve.meanfield import Field, settle
+from eutely.solve.softassign import centres_of
+
+CONFUSED = 0.03
+"""Share of each other's nuclei, in the mean over specimens, from which two cells are confusable."""
+
+TEMPLATES = 20
+"""Specimens that are templates in turn."""
+
+GAIN = 3.0
+"""Log-likelihood that a new deal must gain over all specimens."""
+
+PASSES = 15
+"""Passes of refining the Gaussian of a group."""
+
+WARM = (1.4, 1.0, 1.0, 1.0)
+"""Temperatures at which the confusion of cells is measured."""
+
+
+class _Group(NamedTuple):
+    cells: NDArray[np.int64]
+    places: NDArray[np.float64]
+
+
+def resplit(
+    cohort: Cohort, settings: Estimate, executor: Executor, *, seed: int
+) -> tuple[Cohort, int]:
+    """Return the cohort with confusable cells dealt out anew, and how many groups changed."""
+    cohort = cohort.rewarped(settings)
+    places = cohort.places()
+    atlas = estimate(places, size=cohort.size, spacing=cohort.spacing, settings=settings)
+    field = expectation(atlas, cohort.spacing).field
+    items = list(zip(cohort.warped, cohort.labels(), strict=True))
+    tables = executor.map(_confusion, items, shared=(field, settings.freedom))
+    confusion = np.sum(list(tables), axis=0) / len(cohort)
+    prior = np.median(atlas.covariances, axis=0)
+    templates = np.random.default_rng(seed).permutation(len(cohort))[:TEMPLATES]
+    groups = [_group(places, field, cells) for cells in _groups(confusion)]
+    shared = (prior, settings.prior, settings.freedom, templates)
+    found = list(executor.map(_deal, groups, shared=shared))
+    nuclei = [own.copy() for own in cohort.nuclei]
+    used: set[int] = set()
+    changed = 0
+    for number in np.argsort([-gain for gain, _ in found], kind="stable"):
+        gain, orders = found[number]
+        cells = groups[number].cells
+        if gain < GAIN or used & set(cells.tolist()):
+            continue
+        used |= set(cells.tolist())
+        changed += 1
+        for own, order in zip(nuclei, orders, strict=True):
+            own[cells] = own[cells[order]]
+    return replace(cohort, nuclei=tuple(nuclei)), changed
+
+
+def _confusion(
+    field: Field,
+    freedom: float,
+    item: tuple[NDArray[np.float64], NDArray[np.int32]],
+) -> NDArray[np.float64]:
+    """Return (m, m): how much each cell has of the nucleus of each other one."""
+    points, labels = item
+    shares = settle(field, points, field.means, freedom=freedom, cooling=WARM).shares
+    m = len(field.means)
+    rows = np.repeat(np.arange(m), np.diff(shares.starts))
+    columns = labels[shares.points]
+    table = np.zeros((m, m))
+    inside = columns >= 0
+    np.add.at(table, (rows[inside], columns[inside]), shares.values[inside])
+    return table
+
+
+def _groups(confusion: NDArray[np.float64]) -> list[tuple[int, ...]]:
+    """Return pairs of confusable cells, and triples of a cell with two others."""
+    both = confusion + confusion.T
+    np.fill_diagonal(both, 0)
+    near = [np.flatnonzero(row > CONFUSED).tolist() for row in both]
+    pairs = {(i, j) for i, others in enumerate(near) for j in others if i < j}
+    triples = {
+        tuple(sorted((i, *two))) for i, others in enumerate(near) for two in combinations(others, 2)
+    }
+    return [*sorted(pairs), *sorted(triples)]
+
+
+def _group(places: NDArray[np.float64], field: Field, cells: tuple[int, ...]) -> _Group:
+    """Take a group's places (N, c, 3), without the displacement that its surroundings share."""
+    own = np.array(cells, dtype=np.int64)
+    displaced = np.nan_to_num(places - field.means)
+    shift = np.zeros((len(places), 3))
+    for cell in own:
+        outside = ~np.isin(field.neighbours[cell], own)
+        near = field.neighbours[cell][outside]
+        told = field.predictors[cell][outside]
+        shift += np.einsum("kij,nkj->ni", told, displaced[:, near]) / len(own)
+    return _Group(own, places[:, own] - shift[:, None])
+
+
+def _deal(
+    prior: NDArray[np.float64],
+    weight: float,
+    freedom: float,
+    templates: NDArray[np.int64],
+    group: _Group,
+) -> tuple[float, NDArray[np.int64]]:
+    """Return what the best deal gains, and the order (N, c) of the group in each specimen."""
+    count = len(group.cells)
+    orders = np.array(list(permutations(range(count))), dtype=np.int64)
+    whole = np.asarray(np.isfinite(group.places).all(axis=(1, 2)))
+    chosen = np.zeros(len(group.places), dtype=np.int64)
+    if whole.sum() < 2:
+        return 0.0, orders[chosen]
+    # Specimens that lack a cell of the group keep the order they have.
+    number = np.cumsum(whole) - 1
+    start = number[templates[whole[templates]]]
+    whitening = centres_of(2 * prior[None]).whitening[0]
+    gain, best = _best_deal(
+        np.ascontiguousarray(group.places[whole]),
+        orders,
+        start,
+        np.kron(np.eye(count), prior),
+        weight,
+        freedom,
+        whitening,
+    )
+    chosen[whole] = best
+    return float(gain), orders[chosen]
+
+
+@kernel
+def _best_deal(
+    places: Any, orders: Any, templates: Any, prior: Any, weight: float, freedom: float, white: Any
+) -> Any:
+    """Return the gain over the deal as it is, and the order of each specimen: (N,) int64."""
+    count = len(places)
+    before, best = _refined(places, orders, np.zeros(count, np.int64), prior, weight, freedom)
+    lowest = before
+    for template in templates:
+        start = np.zeros(count, np.int64)
+        for one in range(count):
+            least = np.inf
+            for o in range(len(orders)):
+                cost = 0.0
+                for a in range(orders.shape[1]):
+                    apart = white @ (places[one, orders[o, a]] - places[template, a])
+                    cost += np.log1p((apart * apart).sum() / freedom)
+                if cost < least:
+                    least = cost
+                    start[one] = o
+        cost, found = _refined(places, orders, start, prior, weight, freedom)
+        if cost < lowest - 1e-6:
+            lowest = cost
+            best = found
+    return before - lowest, best
+
+
+@kernel
+def _refined(
+    places: Any, orders: Any, start: Any, prior: Any, weight: float, freedom: float
+) -> Any:
+    """Alternate between the Student-t distribution of a group and the order of each specimen."""
+    count, cells = places.shape[0], orders.shape[1]
+    size = 3 * cells
+    chosen = start.copy()
+    best = start.copy()
+    lowest = np.inf
+    rows = np.empty((count, size))
+    weights = np.ones(count)
+    for _ in range(PASSES):
+        for one in range(count):
+            for a in range(cells):
+                rows[one, 3 * a : 3 * a + 3] = places[one, orders[chosen[one], a]]
+        mean = np.zeros(size)
+        white = np.zeros((size, size))
+        weights[:] = 1.0
+        for _ in range(3):
+            mean[:] = 0.0
+            for one in range(count):
+                mean += weights[one] * rows[one]
+            mean /= weights.sum()
+            covariance = weight * prior
+            for one in range(count):
+                away = rows[one] - mean
+                covariance += weights[one] * np.outer(away, away)
+            root = np.linalg.cholesky(covariance / (weight + count))
+            white = np.ascontiguousarray(np.linalg.inv(root))
+            for one in range(count):
+                away = white @ (rows[one] - mean)
+                weights[one] = (freedom + size) / (freedom + (away * away).sum())
+        height = 0.0
+        for a in range(size):
+            height += np.log(white[a, a])
+        total = 0.0
+        changed = False
+        for one in range(count):
+            least = np.inf
+            choice = 0
+            for o in range(len(orders)):
+                row = np.empty(size)
+                for a in range(cells):
+                    row[3 * a : 3 * a + 3] = places[one, orders[o, a]]
+                away = white @ (row - mean)
+                cost = 0.5 * (freedom + size) * np.log1p((away * away).sum() / freedom) - height
+                if cost < least:
+                    least = cost
+                    choice = o
+            total += least
+            changed = changed or choice != chosen[one]
+            chosen[one] = choice
+        if total < lowest - 1e-9:
+            lowest = total
+            best = chosen.copy()
+        if not changed:
+            break
+    return lowest, best

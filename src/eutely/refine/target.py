@@ -1,0 +1,63 @@
+"""The specimen to start from: the one that resembles all others most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.execute import Executor
+from eutely.realign.place import POSE_FREEDOM, UNMATCHED
+from eutely.solve.meanfield import assign
+from eutely.solve.softassign import centres_of
+
+OTHERS = 12
+"""Specimens that each one is compared with."""
+
+
+def choose_target(
+    poses: Sequence[Sequence[NDArray[np.float64]]],
+    *,
+    spacing: float,
+    executor: Executor,
+    seed: int = 0,
+) -> int:
+    """Return the number of the specimen that a sample of others matches at the lowest cost.
+
+    Among specimens with about the usual number of nuclei (a tenth more or less) each is matched
+    with up to 12 others, nucleus by nucleus, in whichever of their poses fits best.
+
+    Parameters
+    ----------
+    poses
+        for each specimen its nuclei (n, 3) in each plausible pose, all of one size.
+    spacing
+        typical distance of neighbouring nuclei.
+    executor, seed
+        where to run, and which sample.
+    """
+    counts = np.array([len(one[0]) for one in poses])
+    usual = np.flatnonzero(np.abs(counts - np.median(counts)) <= 0.1 * np.median(counts))
+    candidates = usual if len(usual) else np.arange(len(poses))
+    sample = np.random.default_rng(seed).permutation(candidates)[:OTHERS]
+    compared = [poses[i] for i in sample.tolist()]
+    items = [poses[i][0] for i in candidates.tolist()]
+    table = np.array(list(executor.map(_costs, items, shared=(compared, spacing))))
+    # A specimen in the sample fits itself perfectly; that must not count for it.
+    table[candidates[:, None] == sample[None]] = np.nan
+    own = table - np.nanmedian(table, axis=0)
+    scores = [float(np.nanmean(row)) if np.isfinite(row).any() else np.inf for row in own]
+    return int(candidates[int(np.argmin(scores))])
+
+
+def _costs(
+    compared: Sequence[Sequence[NDArray[np.float64]]], spacing: float, first: NDArray[np.float64]
+) -> list[float]:
+    """Return the cost per match of ``first`` with each of the others, in its best pose."""
+    centres = centres_of(np.broadcast_to(spacing**2 * np.eye(3), (len(first), 3, 3)))
+    found = []
+    for poses in compared:
+        costs = [assign(first, centres, posed, POSE_FREEDOM, UNMATCHED)[1] for posed in poses]
+        found.append(min(costs) / max(min(len(first), len(poses[0])), 1))
+    return found

@@ -1,0 +1,140 @@
+"""Matching with cells that predict each other's places: mean field, cooled down.
+
+Each cell is expected where its neighbours say, its nucleus shared out softly among the nuclei near
+there; the mean of what it got is what it tells its neighbours in turn. Cooling from broad to exact
+costs lets a whole region settle together, where moving single nuclei would get stuck.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.kernel import kernel
+from eutely.solve.lap_dense import lap_dense
+from eutely.solve.softassign import (
+    Centres,
+    Shares,
+    mean_points,
+    soft_assign,
+    student_costs,
+)
+
+COOLING = (4.0, 4.0, 2.0, 2.0, 1.4, 1.0, 1.0, 1.0, 1.0)
+"""Temperatures of a cold start; a warm one leaves out the first two."""
+
+INERTIA = 0.3
+"""Share of the old places in the new ones: keeps neighbours from overshooting in turns."""
+
+
+class Field(NamedTuple):
+    """Gaussians of cells given their neighbours.
+
+    Attributes
+    ----------
+    means
+        (m, 3) float64.
+    neighbours
+        (m, k) int32, -1 where there are fewer.
+    predictors
+        (m, k, 3, 3) float64, what a neighbour's displacement adds to the expected place.
+    centres
+        of the conditional covariances.
+    """
+
+    means: NDArray[np.float64]
+    neighbours: NDArray[np.int32]
+    predictors: NDArray[np.float64]
+    centres: Centres
+
+
+class Settled(NamedTuple):
+    """Where the field came to rest.
+
+    Attributes
+    ----------
+    nuclei
+        (m,) int32, the nucleus of each cell, or -1.
+    cost
+        of this assignment: minus the log-density of each nucleus given the other cells.
+    expected
+        (m, 3), where each cell is expected.
+    shares
+        the soft assignment behind it.
+    """
+
+    nuclei: NDArray[np.int32]
+    cost: float
+    expected: NDArray[np.float64]
+    shares: Shares
+
+
+def settle(
+    field: Field,
+    points: NDArray[np.float64],
+    start: NDArray[np.float64],
+    *,
+    freedom: float = 8.0,
+    cooling: tuple[float, ...] = COOLING,
+    unmatched: float = 1e4,
+) -> Settled:
+    """Match nuclei at ``points`` (n, 3) with the cells of ``field``.
+
+    Parameters
+    ----------
+    field, points
+        in one frame and unit.
+    start
+        (m, 3), where the cells are at first.
+    freedom
+        of the Student-t costs.
+    cooling
+        temperatures, at least one.
+    unmatched
+        cost of leaving a nucleus without a cell.
+    """
+    places = np.array(start)
+    for temperature in cooling:
+        expected = predict(field.means, field.neighbours, field.predictors, places)
+        shares = soft_assign(
+            expected, field.centres, points, temperature=temperature, freedom=freedom
+        )
+        places *= INERTIA
+        places += (1 - INERTIA) * mean_points(shares, points, expected)
+    nuclei, cost = assign(expected, field.centres, points, freedom, unmatched)
+    return Settled(nuclei, cost, expected, shares)
+
+
+def assign(
+    places: NDArray[np.float64],
+    centres: Centres,
+    points: NDArray[np.float64],
+    freedom: float,
+    unmatched: float,
+) -> tuple[NDArray[np.int32], float]:
+    """Return the cheapest assignment (m,) of points to centres, -1 for none, and its cost."""
+    costs = student_costs(
+        np.ascontiguousarray(places),
+        centres.whitening,
+        centres.heights,
+        np.ascontiguousarray(points),
+        float(freedom),
+    )
+    nuclei, _, _ = lap_dense(costs - unmatched)
+    rows = np.flatnonzero(nuclei >= 0)
+    return nuclei, float(costs[rows, nuclei[rows]].sum())
+
+
+@kernel
+def predict(means: Any, neighbours: Any, predictors: Any, places: Any) -> Any:
+    """Return (m, 3), where each cell is expected when all others are at ``places``."""
+    expected = means.copy()
+    for i in range(len(means)):
+        for k in range(neighbours.shape[1]):
+            j = neighbours[i, k]
+            if j < 0:
+                break
+            for a in range(3):
+                for b in range(3):
+                    expected[i, a] += predictors[i, k, a, b] * (places[j, b] - means[j, b])
+    return expected

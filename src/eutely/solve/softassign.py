@@ -1,0 +1,218 @@
+"""Soft one-to-one assignment of points to Gaussian or Student-t centres, by balancing (Sinkhorn).
+
+Only points within reach of a centre take part, found in a window of the points sorted along x, so
+that the work grows with the number of centres times their few neighbours.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.kernel import kernel
+
+REACH = 40.0
+"""Squared distance, in variances times temperature, beyond which a point has no share."""
+
+SLACK = 1e-4
+"""Weight of having no partner at all, for a centre and for a point."""
+
+SWEEPS = 8
+"""Sweeps of balancing rows and columns."""
+
+
+class Centres(NamedTuple):
+    """Places with a covariance each, in the form that kernels take.
+
+    Attributes
+    ----------
+    whitening
+        (m, 3, 3) float64, W with W S W' = 1 for the covariance S.
+    heights
+        (m,) float64, logarithm of the determinant of W.
+    """
+
+    whitening: NDArray[np.float64]
+    heights: NDArray[np.float64]
+
+
+class Shares(NamedTuple):
+    """How much each centre has of each point: rows of few entries.
+
+    Attributes
+    ----------
+    starts
+        (m + 1,) int64, where the entries of each centre start.
+    points
+        (s,) int32, the point of each entry.
+    values
+        (s,) float64; rows and columns sum to at most 1.
+    """
+
+    starts: NDArray[np.int64]
+    points: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+
+def centres_of(covariances: NDArray[np.float64]) -> Centres:
+    """Prepare covariances (m, 3, 3), positive definite."""
+    whitening = np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(covariances)))
+    return Centres(whitening, np.log(np.diagonal(whitening, axis1=1, axis2=2)).sum(axis=1))
+
+
+def soft_assign(
+    places: NDArray[np.float64],
+    centres: Centres,
+    points: NDArray[np.float64],
+    *,
+    temperature: float = 1.0,
+    freedom: float = np.inf,
+) -> Shares:
+    """Share the points (n, 3) out among centres at ``places`` (m, 3), one point to each in total.
+
+    Parameters
+    ----------
+    places, centres, points
+        where the centres are, their covariances, and the points.
+    temperature
+        factor on all covariances.
+    freedom
+        degrees of freedom of the Student-t kernels; inf for Gaussian ones.
+    """
+    order = np.argsort(points[:, 0], kind="stable")
+    heights = centres.heights - centres.heights.mean()
+    return Shares(
+        *_shares(
+            np.ascontiguousarray(places),
+            centres.whitening,
+            heights,
+            np.ascontiguousarray(points),
+            points[order, 0].copy(),
+            order,
+            float(temperature),
+            float(freedom),
+        )
+    )
+
+
+@kernel
+def _shares(
+    places: Any,
+    whitening: Any,
+    heights: Any,
+    points: Any,
+    sorted_x: Any,
+    order: Any,
+    temperature: float,
+    freedom: float,
+) -> Any:
+    m, n = len(places), len(points)
+    starts = np.zeros(m + 1, np.int64)
+    items = np.empty(64 * m, np.int32)
+    values = np.empty(64 * m)
+    end = 0
+    for i in range(m):
+        # The standard deviation along x is the length of the first row of the inverse of W.
+        spread = np.linalg.inv(whitening[i])[0]
+        reach = np.sqrt((spread * spread).sum() * temperature * REACH)
+        low = np.searchsorted(sorted_x, places[i, 0] - reach)
+        high = np.searchsorted(sorted_x, places[i, 0] + reach)
+        for at in range(low, high):
+            j = order[at]
+            distance = _squared(whitening[i], places[i], points[j]) / temperature
+            if distance > REACH:
+                continue
+            if end == len(items):
+                items = np.concatenate((items, np.empty(end, np.int32)))
+                values = np.concatenate((values, np.empty(end)))
+            items[end] = j
+            values[end] = np.exp(heights[i] - student(distance, freedom))
+            end += 1
+        starts[i + 1] = end
+    left = np.empty(m)
+    right = np.ones(n)
+    for _ in range(SWEEPS):
+        for i in range(m):
+            total = SLACK
+            for at in range(starts[i], starts[i + 1]):
+                total += values[at] * right[items[at]]
+            left[i] = 1 / total
+        right[:] = SLACK
+        for i in range(m):
+            for at in range(starts[i], starts[i + 1]):
+                right[items[at]] += values[at] * left[i]
+        for j in range(n):
+            right[j] = 1 / right[j]
+    for i in range(m):
+        for at in range(starts[i], starts[i + 1]):
+            values[at] *= left[i] * right[items[at]]
+    return starts, items[:end].copy(), values[:end].copy()
+
+
+@kernel
+def student(distance: float, freedom: float) -> float:
+    """Return minus the log-density, up to a constant, at a squared Mahalanobis distance in 3D."""
+    if freedom == np.inf:
+        return 0.5 * distance
+    return float(0.5 * (freedom + 3) * np.log1p(distance / freedom))
+
+
+@kernel
+def _squared(whitening: Any, place: Any, point: Any) -> float:
+    total = 0.0
+    for a in range(3):
+        part = 0.0
+        for b in range(3):
+            part += whitening[a, b] * (point[b] - place[b])
+        total += part * part
+    return total
+
+
+@kernel
+def student_costs(places: Any, whitening: Any, heights: Any, points: Any, freedom: float) -> Any:
+    """Return (m, n) float64: minus the log-density of each point under each centre."""
+    costs = np.empty((len(places), len(points)))
+    for i in range(len(places)):
+        for j in range(len(points)):
+            distance = _squared(whitening[i], places[i], points[j])
+            costs[i, j] = student(distance, freedom) - heights[i]
+    return costs
+
+
+@kernel
+def squared_distances(places: Any, whitening: Any, points: Any) -> Any:
+    """Return (m,) float64: the squared Mahalanobis distance of each point to its own centre."""
+    found = np.empty(len(places))
+    for i in range(len(places)):
+        found[i] = _squared(whitening[i], places[i], points[i])
+    return found
+
+
+@kernel
+def mean_points(shares: Any, points: Any, places: Any) -> Any:
+    """Return (m, 3): the mean of the points that each centre has; its place for what it lacks."""
+    means = np.empty((len(places), 3))
+    for i in range(len(places)):
+        total = 0.0
+        mean = np.zeros(3)
+        for at in range(shares.starts[i], shares.starts[i + 1]):
+            total += shares.values[at]
+            mean += shares.values[at] * points[shares.points[at]]
+        lack = max(0.0, 1 - total)
+        means[i] = (mean + lack * places[i]) / (total + lack)
+    return means
+
+
+@kernel
+def mean_places(shares: Any, places: Any, count: int) -> Any:
+    """Return (n, 3) and (n,): the mean place of the centres that have a point, and its weight."""
+    means = np.zeros((count, 3))
+    weights = np.zeros(count)
+    for i in range(len(places)):
+        for at in range(shares.starts[i], shares.starts[i + 1]):
+            weights[shares.points[at]] += shares.values[at]
+            means[shares.points[at]] += shares.values[at] * places[i]
+    for j in range(count):
+        if weights[j] > 0:
+            means[j] /= weights[j]
+    return means, weights

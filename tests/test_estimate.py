@@ -1,0 +1,71 @@
+"""Estimation of Gaussians: exact where it can be, robust and shrunk where it must be."""
+
+import numpy as np
+import pytest
+
+from eutely.config.model import Estimate
+from eutely.errors import AtlasError
+from eutely.estimate import estimate, robust_gaussians
+
+SIZE = np.array([10.0, 5.0])
+
+
+def cohort(count: int, seed: int = 0) -> np.ndarray:
+    """Eight cells on a line, 4 apart, that move together by 2 and each by itself by 0.5."""
+    random = np.random.default_rng(seed)
+    means = np.zeros((8, 3))
+    means[:, 0] = 4.0 * np.arange(8)
+    together = 2 * random.normal(size=(count, 1, 3))
+    return means + together + 0.5 * random.normal(size=(count, 8, 3))
+
+
+def test_outliers_hardly_move_a_mean() -> None:
+    places = cohort(50)
+    spoilt = places.copy()
+    spoilt[0, 3] += 1000
+    clean, dirty = robust_gaussians(places, Estimate()), robust_gaussians(spoilt, Estimate())
+    assert np.abs(clean.means[3] - dirty.means[3]).max() < 0.3
+
+
+def test_a_cell_seen_once_has_the_typical_covariance() -> None:
+    places = cohort(40)
+    places[1:, 2] = np.nan
+    found = robust_gaussians(places, Estimate())
+    typical = np.trace(np.median(found.covariances, axis=0))
+    assert 0.5 < np.trace(found.covariances[2]) / typical < 1.2
+    np.testing.assert_allclose(found.means[2], places[0, 2])
+
+
+def test_neighbours_tell_where_a_cell_is() -> None:
+    little = Estimate(shrinkage=1.0, fade=50.0)
+    atlas = estimate(cohort(200), size=SIZE, spacing=4.0, settings=little)
+    # Apart from the common shift a cell moves by 0.5, in variance 0.25 of 4.25.
+    ratio = np.trace(atlas.conditionals, axis1=1, axis2=2) / np.trace(
+        atlas.covariances, axis1=1, axis2=2
+    )
+    assert ratio.max() < 0.15
+    shift = np.array([1.0, -1.0, 0.5])
+    told = np.einsum("mkij,j->mi", atlas.predictors, shift)
+    assert np.abs(told - shift).max() < 0.4
+
+
+def test_two_specimens_are_enough_and_rare_cells_are_flagged() -> None:
+    places = cohort(4)
+    places[1:, 5] = np.nan
+    atlas = estimate(places, size=SIZE, spacing=4.0, settings=Estimate())
+    assert atlas.rare.tolist() == [False] * 5 + [True] + [False] * 2
+    assert atlas.seen[5] == 1
+    assert estimate(places[:2], size=SIZE, spacing=4.0, settings=Estimate()).specimens == 2
+
+
+def test_edges_go_to_the_nearest() -> None:
+    atlas = estimate(cohort(30), size=SIZE, spacing=4.0, settings=Estimate(), neighbours=1)
+    assert (np.diff(atlas.edges, axis=1) == 1).all()
+    assert len(np.unique(atlas.edges)) == 8
+
+
+def test_a_cell_that_nobody_has_is_an_error() -> None:
+    places = cohort(5)
+    places[:, 1] = np.nan
+    with pytest.raises(AtlasError, match="at least one specimen"):
+        estimate(places, size=SIZE, spacing=4.0, settings=Estimate())
