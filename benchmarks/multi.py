@@ -147,7 +147,17 @@ def section_synchronise(options: argparse.Namespace) -> Figures:
                 row["times faster"] = (found[1] if found else options.limit) / seconds
             rows.append(row)
             table("synchronisation", rows)
-    return {"rows": rows}
+    return {"rows": rows_with(options.results, "synchronise", rows)}
+
+
+def rows_with(results: Figures, section: str, rows: list[Figures]) -> list[Figures]:
+    """Return ``rows`` and those found before for other sizes, modes or levels of the peer."""
+
+    def key(row: Figures) -> tuple[Any, ...]:
+        return row["worms"], row["mode"], row.get("peer level", "")
+
+    known = {key(row): row for row in results.get(section, {}).get("rows", [])}
+    return [row for _, row in sorted((known | {key(row): row for row in rows}).items())]
 
 
 @cache
@@ -281,6 +291,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each run of it")
     options = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    options.results = results
     for name in options.sections:
         figures = SECTIONS[name](options)
         results[name] = {

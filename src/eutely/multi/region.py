@@ -17,6 +17,9 @@ from eutely.multi.partition import empty_clique, empty_partition, join, leave
 from eutely.multi.place import place_all, placing_order
 from eutely.multi.votes import Votes, kept_votes
 
+NODE = 40
+"""Votes that take as long as what there is to do for a node without any."""
+
 
 @kernel
 def improve(votes: Any, cliques: Any, present: Any, order: Any) -> None:
@@ -42,14 +45,14 @@ def renew_regions(votes: Any, cliques: Any, size: int, budget: int, seed: int) -
     size
         cliques in a region at most.
     budget
-        votes in all regions together at most: what does not fit any more is left as it is.
+        work at most, counted in votes to look at: what does not fit any more is left as it is.
     seed
         of the order of specimens in each region.
 
     Returns
     -------
     gain, work
-        number of votes won, and looked at.
+        number of votes won, and what it took.
     """
     state = np.array([seed], np.uint64)
     count = len(cliques.labels)
@@ -108,7 +111,7 @@ def _around(votes: Any, cliques: Any, a: int, size: int, shared: Any, others: An
 
 @kernel
 def _renew(votes: Any, cliques: Any, region: Any, local: Any, state: Any) -> Any:
-    """Solve the region anew and keep what is better; return votes won and votes looked at."""
+    """Solve the region anew and keep what is better; return votes won and the work it was."""
     nodes = _nodes(votes, cliques, region)
     for k in range(len(nodes)):
         local[nodes[k]] = k
@@ -126,7 +129,7 @@ def _renew(votes: Any, cliques: Any, region: Any, local: Any, state: Any) -> Any
     after = kept_votes(part, found.labels).sum()
     if after > before:
         _put(cliques, nodes, found.labels)
-    return max(after - before, 0) // 2, len(part.neighbours)
+    return max(after - before, 0) // 2, len(part.neighbours) + NODE * len(nodes)
 
 
 @kernel

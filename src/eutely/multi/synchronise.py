@@ -23,8 +23,8 @@ from eutely.multi.votes import votes_of
 REGION = 12
 """Cliques in a region; twice as many were no better."""
 
-BUDGET = 20_000_000
-"""Votes that regions may look at, about two seconds: in a large cohort the worst regions only."""
+BUDGET = 30_000_000
+"""Work for regions, in votes, about two seconds: in a large cohort only the worst are renewed."""
 
 
 def synchronise(
