@@ -1,0 +1,230 @@
+"""Cliques of least cost, straight from the problems of all pairs.
+
+The first start are the synchronised solutions of all pairs. Further ones put specimens together one
+at a time: the next is matched with the cliques so far, which is a matching problem like that of two
+specimens, only that a clique costs what all its members cost together. Then specimens are taken out
+and matched with the cliques of the others again, one by one and in random groups, and cliques
+exchange members, until nothing lowers the cost.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.arrays import chosen_items
+from eutely.cliques import ALONE, Cliques, Matchings
+from eutely.errors import ProblemError
+from eutely.multi.joint import UNPLACED, Groups, MultiProblem, problem_of
+from eutely.multi.synchronise import synchronise
+from eutely.multi.trade import trade
+from eutely.solve import solve
+
+log = logging.getLogger("eutely")
+
+LEAST = 1e-6
+"""What a change must save to be made, relative to the cost of all."""
+
+
+class Effort(NamedTuple):
+    """How much work to put into cliques.
+
+    Attributes
+    ----------
+    solver
+        effort for each matching problem, see `eutely.solve.solve`.
+    starts
+        how often to begin anew at most; the best result is kept, and the third time that it is
+        found is enough.
+    splits
+        random groups of specimens that are matched again in vain before a start ends.
+    """
+
+    solver: str
+    starts: int
+    splits: int
+
+
+EFFORTS = {
+    "fast": Effort("fast", starts=1, splits=0),
+    "default": Effort("default", starts=1, splits=4),
+    "thorough": Effort("thorough", starts=4, splits=12),
+}
+"""The named efforts."""
+
+
+class _Search(NamedTuple):
+    """What all steps of a search share."""
+
+    joint: MultiProblem
+    effort: Effort
+    random: np.random.Generator
+
+
+def solve_direct(
+    joint: MultiProblem, effort: str | Effort = "default", *, seed: int = 0
+) -> Cliques:
+    """Return the cliques of least cost that were found.
+
+    Parameters
+    ----------
+    joint
+        the problems of all pairs.
+    effort
+        ``fast``, ``default`` or ``thorough``, or an `Effort`.
+    seed
+        of the orders, the groups and the solver.
+    """
+    if isinstance(effort, str):
+        if effort not in EFFORTS:
+            raise ProblemError(f"effort is '{effort}', expected one of {', '.join(EFFORTS)}")
+        effort = EFFORTS[effort]
+    search = _Search(joint, effort, np.random.default_rng(seed))
+    best, lowest = Cliques.from_labels([np.arange(size) for size in joint.sizes]), np.inf
+    times = 0
+    for start in range(effort.starts):
+        order = search.random.permutation(len(joint.sizes)).tolist()
+        cliques = _improved(search, _built(search, order) if start else _agreed(search), order)
+        cost, _ = joint.evaluate(cliques)
+        log.debug("start %d of %d: cost %.6g", start + 1, effort.starts, cost)
+        if abs(cost - lowest) <= LEAST * abs(cost):
+            times += 1
+        elif cost < lowest:
+            best, lowest, times = cliques, cost, 1
+        if times == 3:
+            break
+    return best
+
+
+def solve_pairs(joint: MultiProblem, effort: str = "default", *, seed: int = 0) -> Matchings:
+    """Solve the problems of all pairs, each for itself: not consistent, as a rule.
+
+    Parameters
+    ----------
+    joint
+        the problems of all pairs.
+    effort
+        for each problem, see `eutely.solve.solve`.
+    seed
+        of the solver.
+    """
+    return joint.matchings(
+        [solve(piece.problem, effort, seed=seed).matching for piece in joint.pieces]
+    )
+
+
+def _agreed(search: _Search) -> Cliques:
+    """Solve all pairs and synchronise what comes out."""
+    matchings = solve_pairs(search.joint, search.effort.solver, seed=_seed(search))
+    return synchronise(matchings, sparse=True, seed=_seed(search))
+
+
+def _built(search: _Search, order: list[int]) -> Cliques:
+    """Match one specimen after the other with the cliques so far."""
+    labels = [np.full(size, UNPLACED, np.int32) for size in search.joint.sizes]
+    count = 0
+    for specimen in order:
+        right = [np.full(len(row), UNPLACED, np.int32) for row in labels]
+        right[specimen] = np.arange(len(right[specimen]), dtype=np.int32)
+        problem = problem_of(
+            search.joint, Groups(labels, count), Groups(right, len(right[specimen]))
+        )
+        found = solve(problem, search.effort.solver, seed=_seed(search))
+        labels[specimen] = _joined(found.matching, problem.n_right)
+        count = max(count, int(labels[specimen].max(initial=-1)) + 1)
+    return Cliques.from_labels(labels)
+
+
+def _improved(search: _Search, cliques: Cliques, order: list[int]) -> Cliques:
+    """Match specimens again and let cliques trade until nothing lowers the cost."""
+    cost, _ = search.joint.evaluate(cliques)
+    idle = 0
+    while True:
+        least = LEAST * abs(cost)
+        cliques = _rematched_each(search, cliques, order, least)
+        cost, _ = search.joint.evaluate(cliques)
+        if len(order) < 4:  # then each swap and each group is that of one specimen
+            return cliques
+        cliques = trade(search.joint, cliques, least)
+        after, _ = search.joint.evaluate(cliques)
+        while after >= cost - least:
+            if idle >= search.effort.splits:
+                return cliques
+            size = search.random.integers(2, len(order) // 2 + 1)
+            group = search.random.permutation(len(order))[:size].tolist()
+            cliques, better = _rematched(search, cliques, group, least)
+            after = -np.inf if better else after
+            idle = 0 if better else idle + 1
+
+
+def _rematched_each(search: _Search, cliques: Cliques, order: list[int], least: float) -> Cliques:
+    """Match one specimen after the other again, until none finds better."""
+    idle, turn = 0, 0
+    while idle < len(order):
+        cliques, better = _rematched(search, cliques, [order[turn % len(order)]], least)
+        turn += 1
+        idle = 0 if better else idle + 1
+    return cliques
+
+
+def _rematched(
+    search: _Search, cliques: Cliques, leaving: list[int], least: float
+) -> tuple[Cliques, bool]:
+    """Take specimens out and match them with the others again; tell whether that saved cost."""
+    left, right, now = _parted(cliques, leaving)
+    problem = problem_of(search.joint, left, right)
+    # Parts of a clique without a common problem cost nothing together and need not stay so.
+    now[chosen_items(problem.arrays, now) < 0] = ALONE
+    enough = problem.objective(now) - least
+    found = solve(problem, search.effort.solver, seed=_seed(search), start=now)
+    if found.objective >= enough:  # stuck: another beginning may not be
+        found = solve(problem, search.effort.solver, seed=_seed(search))
+    if found.objective >= enough:
+        return cliques, False
+    joined = _joined(found.matching, problem.n_right)
+    labels = list(left.labels)
+    for specimen in leaving:
+        labels[specimen] = joined[right.labels[specimen]]
+    return Cliques.from_labels(labels), True
+
+
+def _parted(cliques: Cliques, leaving: list[int]) -> tuple[Groups, Groups, NDArray[np.int32]]:
+    """Part every clique in two.
+
+    Returns
+    -------
+    left, right
+        the parts of the specimens that stay and of those that leave.
+    matching
+        (left.size,) int32, the right part of the same clique, or -1.
+    """
+    sides = []
+    for side in (False, True):
+        present = [row for g, row in enumerate(cliques) if (g in leaving) == side]
+        used = np.unique(np.concatenate([np.zeros(0, np.int32), *present]))
+        number = np.full(cliques.count, UNPLACED, np.int32)
+        number[used] = np.arange(len(used), dtype=np.int32)
+        labels = [
+            number[row] if (g in leaving) == side else np.full(len(row), UNPLACED, np.int32)
+            for g, row in enumerate(cliques)
+        ]
+        sides.append((Groups(labels, len(used)), used, number))
+    (left, used, _), (right, _, number) = sides
+    return left, right, number[used]
+
+
+def _joined(matching: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """Return the clique of each of ``count`` right groups, a new one where it has no partner."""
+    labels = np.full(count, UNPLACED, np.int32)
+    (cliques,) = np.nonzero(matching != ALONE)
+    labels[matching[cliques]] = cliques
+    (alone,) = np.nonzero(labels == UNPLACED)
+    labels[alone] = len(matching) + np.arange(len(alone))
+    return labels
+
+
+def _seed(search: _Search) -> int:
+    return int(search.random.integers(2**31))
