@@ -8,7 +8,9 @@ from eutely.cli.check import check
 from eutely.cli.common import err
 from eutely.cli.config import config
 from eutely.cli.extract import extract
+from eutely.cli.match import match
 from eutely.cli.simulate import simulate
+from eutely.cli.solve import solve
 from eutely.errors import EutelyError
 
 app = typer.Typer(
@@ -29,6 +31,8 @@ app.command()(simulate)
 app.command(hidden=True)(config)  # until there is a command that takes settings
 app.command()(extract)
 app.command()(check)
+app.command()(match)
+app.command()(solve)
 
 
 def main() -> None:

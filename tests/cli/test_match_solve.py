@@ -1,0 +1,83 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import eutely
+from eutely.cli import app
+from eutely.errors import EutelyError
+from eutely.io.dd import write_dd
+from eutely.io.tables import write_table
+from eutely.problem import PairProblem
+
+run = CliRunner()
+
+#  two nodes a side; matching straight costs 1.5 more, so that crossing wins
+CROSS = PairProblem.from_arrays(
+    (2, 2), [[0, 0], [0, 1], [1, 0], [1, 1]], [-1.0] * 4, [[0, 3]], [1.5]
+)
+
+
+def invoke(*words):
+    return run.invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+def test_solve_writes_objective_bound_and_matching(tmp_path):
+    write_dd(tmp_path / "cross.dd", CROSS)
+    done = invoke("solve", tmp_path / "cross.dd", "-o", tmp_path / "out.json")
+    assert done.exit_code == 0
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["objective"] == pytest.approx(-2)
+    assert result["bound"] <= result["objective"] + 1e-9
+    assert result["matchings"] == [[0, 1, [1, 0]]]
+    assert result["seconds"] >= 0
+
+
+@pytest.mark.parametrize("mode", ["direct", "sync-sparse", "sync-dense"])
+def test_solve_makes_three_graphs_consistent(mode, tmp_path):
+    pairs = [(0, 1, CROSS), (0, 2, CROSS), (1, 2, CROSS)]
+    write_dd(tmp_path / "three.dd", pairs)
+    done = invoke("solve", tmp_path / "three.dd", "-o", tmp_path / "out.json", "--mode", mode)
+    assert done.exit_code == 0
+    result = json.loads((tmp_path / "out.json").read_text())
+    step = {(g, h): labels for g, h, labels in result["matchings"]}
+    for i, j in enumerate(step[0, 1]):
+        if j is not None and step[1, 2][j] is not None:
+            assert step[0, 2][i] == step[1, 2][j]
+    assert result["consistent"]
+    assert result["bound"] <= result["objective"] + 1e-9
+    assert all(len({g for g, _ in clique}) == len(clique) for clique in result["cliques"])
+
+
+def test_solve_says_what_is_wrong(tmp_path):
+    (tmp_path / "bad.dd").write_text("p 1 1 1 0\na 0 0 5 1.0\n")
+    with pytest.raises(EutelyError, match="line 2"):
+        invoke("solve", tmp_path / "bad.dd", "-o", tmp_path / "out.json")
+    write_dd(tmp_path / "three.dd", [(0, 1, CROSS), (0, 2, CROSS), (1, 2, CROSS)])
+    with pytest.raises(EutelyError, match="--effort"):
+        invoke("solve", tmp_path / "three.dd", "--time-limit", 1)
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_match_writes_a_row_for_every_nucleus(tmp_path):
+    pair = eutely.simulate(specimens=2, cells=40, variation=0.3, seed=2)
+    paths = [tmp_path / f"{one.name}.csv" for one in pair]
+    for one, path in zip(pair, paths, strict=True):
+        write_table(one, path)
+    assert invoke("match", *paths, "-o", tmp_path / "pairs.csv", "-q").exit_code == 0
+    with (tmp_path / "pairs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["id_a"]) for row in rows] == pair[0].ids.tolist()
+    given = {int(row["id_b"]) for row in rows if row["id_b"]}
+    assert given <= set(pair[1].ids.tolist())
+    assert len(given) == np.sum([bool(row["id_b"]) for row in rows])
+
+
+def test_match_takes_two_specimens(tmp_path):
+    cohort = eutely.simulate(specimens=2, cells=20)
+    write_table(cohort, tmp_path / "cohort.csv")
+    write_table(eutely.simulate(specimens=1, cells=20, seed=5)[0], tmp_path / "one.csv")
+    with pytest.raises(EutelyError):
+        invoke("match", tmp_path / "cohort.csv", tmp_path / "one.csv")
