@@ -19,16 +19,18 @@ PATIENCE = 2.0
 
 
 def _version() -> str:
-    """Return a digest of the package's source files, by name, size and time of change."""
+    """Return a digest of the package's source files that hold kernels."""
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
-        stat = path.stat()
-        digest.update(f"{path.relative_to(PACKAGE)} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+        text = path.read_bytes()
+        if b"@kernel" in text:
+            digest.update(str(path.relative_to(PACKAGE)).encode() + text)
     return digest.hexdigest()[:12]
 
 
 # A kernel's machine code contains that of the kernels it calls, but Numba compares the time of its
-# own file only. A folder for each state of the package keeps outdated code out.
+# own file only. A folder for each state of the files with kernels keeps outdated code out; it is
+# told by their content, so that a change elsewhere compiles nothing again.
 CACHE = str(PACKAGE / "__pycache__" / f"kernels-{_version()}")
 
 

@@ -108,7 +108,8 @@ def _bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any,
             free[frees] = i
             frees += 1
             continue
-        v[j] += best - second
+        if rival >= 0:  # a price that falls without need would have to be raised again later
+            v[j] += best - second
         chosen[i] = at
         taken[j] = at
         if rival >= 0:
