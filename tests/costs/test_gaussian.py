@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.arrays import pair_list
-from eutely.costs.gaussian import Costs, between
+from eutely.arrays import pair_cost, pair_list
+from eutely.atlas import Atlas
+from eutely.costs.gaussian import Costs, between, to_atlas
 from eutely.costs.grid import neighbour_graph
 from eutely.errors import ProblemError
 from eutely.specimen import Specimen
@@ -79,7 +80,128 @@ def test_offsets_cost_what_equation_4_says(two, nu):
     assert (s != t).all()
 
 
+def test_a_weight_may_be_zero():
+    left = Specimen.from_arrays("left", [[0, 0, 0]], radii=[[3, 3, 3]])
+    right = Specimen.from_arrays("right", [[0, 0, 0], [90, 0, 0]], radii=[[1, 1, 1], [3, 3, 3]])
+    p = between(left, right, CEN, RAD, OFF, Costs(weights=(0.0, 1.0, 1.0), least=1)).arrays
+    assert p.labels.tolist() == [0, 1]
+    assert p.linear[1] == -10000
+
+
 def test_bad_variances_are_refused():
     cloud = Specimen.from_arrays("cloud", [[0, 0, 0]])
     with pytest.raises(ProblemError, match="variances 'cen'"):
         between(cloud, cloud, [1, 0, 1], RAD, OFF)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"weights": (1.0, -1.0, 1.0)}, {"tau_cen": np.nan}, {"least": -1}, {"weights": (1.0, 1.0)}],
+)
+def test_bad_settings_are_refused(bad):
+    with pytest.raises(ProblemError, match="expected three weights"):
+        Costs(**bad)
+
+
+def covariances(rng, count):
+    roots = rng.normal(size=(count, 3, 3))
+    return roots @ roots.transpose(0, 2, 1) + 0.3 * np.eye(3)
+
+
+@st.composite
+def atlases(draw):
+    """Cells with covariances of their own, a random graph, some sizes unknown; and a specimen."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    m, n = draw(st.integers(1, 10)), draw(st.integers(0, 12))
+    first, second = np.triu_indices(m, 1)
+    kept = rng.random(len(first)) < 0.5
+    edges = np.stack([first[kept], second[kept]], axis=1)
+    means = rng.normal(size=(m, 3)) * 2
+    sizes = rng.random((m, 3))
+    sizes[rng.random(m) < 0.3] = np.nan
+    atlas = Atlas(
+        means=means,
+        covariances=covariances(rng, m),
+        radii=sizes,
+        radius_covariances=covariances(rng, m),
+        seen=np.full(m, 3),
+        rare=np.zeros(m, bool),
+        edges=edges,
+        offsets=means[edges[:, 0]] - means[edges[:, 1]] + rng.normal(size=(len(edges), 3)),
+        offset_covariances=covariances(rng, len(edges)),
+        neighbours=np.empty((m, 0)),
+        predictors=np.empty((m, 0, 3, 3)),
+        conditionals=covariances(rng, m),
+        size=np.ones(2),
+        specimens=3,
+        weights=rng.random(3),
+    )
+    radii = rng.random((n, 3))
+    radii[rng.random(n) < 0.2] = np.nan
+    return atlas, rng.normal(size=(n, 3)) * 2, radii
+
+
+def square(deviation, covariance):
+    return float(deviation @ np.linalg.solve(covariance, deviation))
+
+
+@given(atlases(), st.sampled_from([0, 2, 20]), st.sampled_from([0.0, 4.0]))
+def test_an_atlas_costs_what_its_gaussians_say(given_, least, nu):
+    atlas, points, radii = given_
+    w = atlas.weights.tolist()
+    costs = Costs(5.0, (w[0], w[1], w[2]), 1.5, 0.8, least, nu_cen=nu, nu_off=nu)
+    problem = to_atlas(atlas, points, radii, costs)
+
+    def robust(value):
+        return (nu + 3) * np.log1p(value / nu) if nu else value
+
+    total = np.empty((len(atlas), len(points)))
+    allowed = np.zeros(total.shape, bool)
+    for i in range(len(atlas)):
+        for s in range(len(points)):
+            cen = square(points[s] - atlas.means[i], atlas.covariances[i])
+            rad = square(radii[s] - atlas.radii[i], atlas.radius_covariances[i])
+            rad = 0.0 if np.isnan(rad) else rad
+            total[i, s] = w[0] * robust(cen) + w[1] * rad
+            allowed[i, s] = cen <= 1.5 and rad <= 0.8
+    if least and total.size:
+        allowed |= total <= np.sort(total, axis=1)[:, [min(least, len(points)) - 1]]
+        allowed |= total <= np.sort(total, axis=0)[[min(least, len(atlas)) - 1]]
+    p = problem.arrays
+    assert np.array_equal(np.argwhere(allowed), np.stack([p.owners, p.labels], axis=1))
+    assert np.allclose(p.linear, total[p.owners, p.labels] - 5.0)
+
+    expected = {}
+    for e, (i, j) in enumerate(atlas.edges.tolist()):
+        for s, t in np.argwhere(np.ones((len(points), len(points)))).tolist():
+            deviation = atlas.offsets[e] - (points[s] - points[t])
+            expected[i, s, j, t] = w[2] * robust(square(deviation, atlas.offset_covariances[e]))
+    for a in range(len(p.labels)):
+        for b in range(len(p.labels)):
+            i, s, j, t = p.owners[a], p.labels[a], p.owners[b], p.labels[b]
+            if i < j and s != t:
+                found = pair_cost(p, a, b)
+                assert found == pytest.approx(expected.get((i, s, j, t), 0), rel=1e-4, abs=1e-4)
+                assert found == pair_cost(p, b, a)
+
+
+@given(atlases())
+def test_without_sizes_or_offsets_only_positions_count(given_):
+    atlas, points, _ = given_
+    p = to_atlas(atlas, points, costs=Costs(0.0, least=20, neighbours=0)).arrays
+    assert len(p.edge_ends) == 0
+    for a in range(len(p.labels)):
+        i = p.owners[a]
+        deviation = points[p.labels[a]] - atlas.means[i]
+        assert p.linear[a] == pytest.approx(square(deviation, atlas.covariances[i]))
+
+
+@given(atlases())
+def test_points_that_are_none_are_refused(given_):
+    atlas, points, _ = given_
+    with pytest.raises(ProblemError, match="centroids"):
+        to_atlas(atlas, points[:, :2])
+    with pytest.raises(ProblemError, match="centroids"):
+        to_atlas(atlas, [[0.0, 0.0, np.nan]])
+    with pytest.raises(ProblemError, match="radii"):
+        to_atlas(atlas, np.zeros((2, 3)), radii=np.zeros((1, 3)))

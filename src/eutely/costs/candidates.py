@@ -148,7 +148,9 @@ def _search(
                     best_costs[at], best[at] = cost, j
                     if held == least:
                         # The squared distance from which on no point can be a candidate.
-                        bar = _square_of(best_costs[held - 1] / lim.cen, lim.nu)
+                        bar = np.inf
+                        if lim.cen > 0.0:
+                            bar = _square_of(best_costs[held - 1] / lim.cen, lim.nu)
                         if by_left:
                             bar = max(bar, lim.tau_cen)
             if reach == np.inf:

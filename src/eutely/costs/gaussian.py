@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eutely.arrays import Arrays, table_layout
+from eutely.arrays import Arrays, starts_of, table_layout
+from eutely.atlas import Atlas
 from eutely.costs.candidates import Gaussians, Limits, candidates
 from eutely.costs.grid import neighbour_graph
 from eutely.costs.offsets import Offsets, fill_offsets
@@ -48,6 +49,14 @@ class Costs:
     nu_cen: float = 0.0
     nu_off: float = 0.0
 
+    def __post_init__(self) -> None:
+        numbers = [*self.weights, *(getattr(self, key) for key in _AT_LEAST_0)]
+        if len(self.weights) != 3 or not all(0 <= number < np.inf for number in numbers):
+            raise ProblemError(f"{self}: expected three weights, and no number below 0")
+
+
+_AT_LEAST_0 = ("tau_cen", "tau_rad", "least", "neighbours", "nu_cen", "nu_off")
+
 
 def between(
     left: Specimen,
@@ -74,7 +83,69 @@ def between(
     )
     starts, ends = neighbour_graph(left.centroids, costs.neighbours)
     offsets = Offsets(starts, ends, np.zeros((1, 3)), np.sqrt(_shared(off, "off")))
-    return _problem(expected, offsets, right, costs)
+    return _problem(expected, offsets, _writable(right.centroids), _writable(right.radii), costs)
+
+
+def to_atlas(
+    atlas: Atlas,
+    centroids: ArrayLike,
+    radii: ArrayLike | None = None,
+    costs: Costs | None = None,
+) -> PairProblem:
+    """Return the problem of finding the cells of an atlas, the left side, in a specimen.
+
+    Every cell and every edge of the atlas has means and covariances of its own.
+
+    Parameters
+    ----------
+    atlas
+        its edges carry the offset costs; ``costs.neighbours`` is not used, except that 0 leaves
+        them out.
+    centroids
+        (n, 3), nuclei of the specimen in the frame of the atlas.
+    radii
+        (n, 3), their semi-axes, descending; NaN where not known, None for no sizes at all.
+    costs
+        thresholds, weights and the cost of leaving a cell unmatched; by default those of the
+        paper, with the atlas's weights.
+    """
+    w = atlas.weights.tolist()
+    costs = costs or Costs(weights=(w[0], w[1], w[2]))
+    points = _writable(centroids)
+    sizes = np.full_like(points, np.nan) if radii is None else _writable(radii)
+    if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
+        raise ProblemError(f"centroids of shape {points.shape}; expected (n, 3) finite numbers")
+    if sizes.shape != points.shape:
+        raise ProblemError(f"radii of shape {sizes.shape} for centroids of shape {points.shape}")
+    flat = atlas.radius_covariances.reshape(len(atlas), 9)
+    known = np.isfinite(np.concatenate([atlas.radii, flat], axis=1).sum(axis=1))
+    expected = Gaussians(
+        _writable(atlas.means),
+        _inverse(atlas.covariances),
+        np.where(known[:, None], atlas.radii, np.nan),
+        _inverse(np.where(known[:, None, None], atlas.radius_covariances, np.eye(3))),
+    )
+    edges = atlas.edges if costs.neighbours else atlas.edges[:0]
+    return _problem(expected, _offsets(atlas, edges), points, sizes, costs)
+
+
+def _offsets(atlas: Atlas, edges: NDArray[np.int32]) -> Offsets:
+    """Return expected offsets in both directions of ``edges``, those of the atlas or none."""
+    first, second = np.concatenate([edges, edges[:, ::-1]]).T
+    order = np.lexsort((second, first))
+    residuals = atlas.offsets - (atlas.means[atlas.edges[:, 0]] - atlas.means[atlas.edges[:, 1]])
+    roots = np.linalg.cholesky(_inverse(atlas.offset_covariances)).transpose(0, 2, 1)
+    count = len(edges)
+    return Offsets(
+        starts_of(first[order], len(atlas)),
+        second[order],
+        np.concatenate([residuals[:count], -residuals[:count]])[order],
+        np.ascontiguousarray(np.concatenate([roots[:count], roots[:count]])[order]),
+    )
+
+
+def _inverse(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.ascontiguousarray(np.linalg.inv(matrices), dtype=np.float64)
 
 
 def _writable(values: ArrayLike) -> NDArray[np.float64]:
@@ -91,12 +162,17 @@ def _shared(variances: ArrayLike, what: str) -> NDArray[np.float64]:
     return np.diag(1.0 / values)[None]
 
 
-def _problem(expected: Gaussians, offsets: Offsets, right: Specimen, costs: Costs) -> PairProblem:
-    """Return the problem of matching expected nuclei to those of a specimen."""
+def _problem(
+    expected: Gaussians,
+    offsets: Offsets,
+    points: NDArray[np.float64],
+    radii: NDArray[np.float64],
+    costs: Costs,
+) -> PairProblem:
+    """Return the problem of matching expected nuclei to those at ``points`` (m, 3)."""
     cen, rad, off = costs.weights
     limits = Limits(cen, rad, costs.nu_cen, costs.tau_cen, costs.tau_rad, costs.least)
-    points = _writable(right.centroids)
-    found = candidates(expected, points, _writable(right.radii), limits)
+    found = candidates(expected, points, radii, limits)
     layout, rows = table_layout(found.starts, offsets.starts, offsets.ends)
     values = fill_offsets(
         found.starts,
@@ -124,4 +200,4 @@ def _problem(expected: Gaussians, offsets: Offsets, right: Specimen, costs: Cost
         values,
         np.zeros(1),
     )
-    return PairProblem(len(expected.means), len(right), arrays)
+    return PairProblem(len(expected.means), len(points), arrays)

@@ -44,7 +44,8 @@ def fill_offsets(
     """Return the values of full tables (see `eutely.arrays.Arrays`), (q,) float32.
 
     With the displacement d_is = mean_i - x_s the deviation of an offset is residual_ij + d_is -
-    d_jt: small numbers, so that single precision holds the squares.
+    d_jt: small numbers, so that single precision holds the squares. Each end takes half of the
+    residual, so that both directions of an edge give the same bits.
     """
     values = np.empty(row_starts[-1], dtype=np.float32)
     widest = 0
@@ -64,18 +65,18 @@ def fill_offsets(
             for b in range(width):
                 s = labels[first + b]
                 x, y, z = (
-                    means[j, 0] - points[s, 0],
-                    means[j, 1] - points[s, 1],
-                    means[j, 2] - points[s, 2],
+                    means[j, 0] - points[s, 0] - 0.5 * residual[0],
+                    means[j, 1] - points[s, 1] - 0.5 * residual[1],
+                    means[j, 2] - points[s, 2] - 0.5 * residual[2],
                 )
                 first_axis[b] = (root[0, 0] * x + root[0, 1] * y + root[0, 2] * z) * scale
                 second_axis[b] = (root[1, 0] * x + root[1, 1] * y + root[1, 2] * z) * scale
                 third_axis[b] = (root[2, 0] * x + root[2, 1] * y + root[2, 2] * z) * scale
             for a in range(starts[i], starts[i + 1]):
                 s = labels[a]
-                x = residual[0] + means[i, 0] - points[s, 0]
-                y = residual[1] + means[i, 1] - points[s, 1]
-                z = residual[2] + means[i, 2] - points[s, 2]
+                x = means[i, 0] - points[s, 0] + 0.5 * residual[0]
+                y = means[i, 1] - points[s, 1] + 0.5 * residual[1]
+                z = means[i, 2] - points[s, 2] + 0.5 * residual[2]
                 u = np.float32((root[0, 0] * x + root[0, 1] * y + root[0, 2] * z) * scale)
                 v = np.float32((root[1, 0] * x + root[1, 1] * y + root[1, 2] * z) * scale)
                 w = np.float32((root[2, 0] * x + root[2, 1] * y + root[2, 2] * z) * scale)
