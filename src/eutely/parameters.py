@@ -1,0 +1,97 @@
+"""What the costs of matching two specimens depend on: the noun that learning makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.errors import ProblemError
+
+Triple = tuple[float, float, float]
+
+UNLEARNED_LEAST = 14
+"""K_min where nothing was learned; what the paper learned from worms."""
+
+UNLEARNED_TAU = (1.95, 0.15)
+"""Largest squared distances of centroids and radii where nothing was learned; from the paper."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The twelve parameters of the costs (section 3.2 of the paper); variances share one frame.
+
+    Attributes
+    ----------
+    centroids, radii, offsets
+        three positive variances each, along x, y, z of the common frame (of the semi-axes,
+        descending, for radii), in squared units.
+    least
+        K_min, number of cheapest assignments of every nucleus that are allowed in any case.
+    tau_centroid, tau_radius
+        squared Mahalanobis distances up to which other assignments are allowed.
+    """
+
+    centroids: Triple
+    radii: Triple
+    offsets: Triple
+    least: int = UNLEARNED_LEAST
+    tau_centroid: float = UNLEARNED_TAU[0]
+    tau_radius: float = UNLEARNED_TAU[1]
+
+    def __post_init__(self) -> None:
+        for key in ("centroids", "radii", "offsets"):
+            values = tuple(float(value) for value in getattr(self, key))
+            if len(values) != 3 or not all(0 < value < np.inf for value in values):
+                raise ProblemError(f"parameters: '{key}' is {values}; expected 3 positive numbers")
+            object.__setattr__(self, key, values)
+        if isinstance(self.least, bool) or int(self.least) != self.least or self.least < 1:
+            raise ProblemError(f"parameters: 'least' is {self.least}; expected a number >= 1")
+        object.__setattr__(self, "least", int(self.least))
+        for key in ("tau_centroid", "tau_radius"):
+            value = float(getattr(self, key))
+            if not 0 <= value < np.inf:
+                raise ProblemError(f"parameters: '{key}' is {value}; expected 0 or more")
+            object.__setattr__(self, key, value)
+
+    @classmethod
+    def unlearned(cls, spacing: float = 1.0) -> Parameters:
+        """Return equal variances: identities, in units of the typical distance of neighbours.
+
+        A common factor changes no dense linear matching, but the unit of a file should not
+        decide what counts as far.
+
+        Parameters
+        ----------
+        spacing
+            typical distance of neighbouring nuclei.
+        """
+        one = (spacing**2,) * 3
+        return cls(one, one, one)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Parameters:
+        """Return what `as_dict` described."""
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise ProblemError(f"parameters: not understood ({error})") from error
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+        }
+
+    def weights(self) -> NDArray[np.float64]:
+        """Return the atlas's weights (3,) of centroids, radii and offsets (section 3.3).
+
+        The norms of the three diagonals, scaled to the length of (1, 1, 1).
+        """
+        norms = np.linalg.norm([self.centroids, self.radii, self.offsets], axis=1)
+        scaled: NDArray[np.float64] = norms * np.sqrt(3) / np.linalg.norm(norms)
+        return scaled
