@@ -31,7 +31,7 @@ def toy_cohort(specimens: int = 6, cells: int = 60) -> tuple[Atlas, list[Shown]]
         if number % 2:
             first, second = (int(np.flatnonzero(cells_of == cell)[0]) for cell in (7, 8))
             cells_of[[first, second]] = cells_of[[second, first]]
-            confidence[[first, second]] = 0.45
+            confidence[[first, second]] = 0.05
         last = number == specimens - 1
         cells_of[:3] = -1 if last else cells_of[:3]
         confidence[cells_of < 0] = np.nan

@@ -1,0 +1,1 @@
+"""Figures of an atlas and of how it came about: what they show, and drawing it for papers."""

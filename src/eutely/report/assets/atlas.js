@@ -1,0 +1,104 @@
+// The atlas: cells as ellipsoids; colours, search, selection.
+"use strict";
+
+const hues = bodyColours(cells.names, cells.means);
+const groupList = [...new Set(cells.groups)].filter(Boolean).sort();
+const groupColour = Object.fromEntries(groupList.map((group, at) => [group, fromHex(GROUPS[at % GROUPS.length])]));
+
+function ends(values) {
+  const known = Array.from(values).filter(Number.isFinite).sort((a, b) => a - b);
+  return [known[0] ?? 0, known[Math.floor(0.98 * (known.length - 1))] ?? 1];
+}
+
+function byValue(values, scale, words, [low, high] = ends(values)) {
+  const colours = Array.from(values, (value) =>
+    Number.isFinite(value) ? blend(scale, (value - low) / (high - low || 1)) : GREY);
+  return { colours, legend: { scale, low: words(low), high: words(high) } };
+}
+
+const PAINTS = {
+  name: () => ({ colours: hues, legend: { items: [] } }),
+  group: () => ({
+    colours: cells.groups.map((group) => groupColour[group] || GREY),
+    legend: { items: [...groupList.map((group) => [`${group}…`, groupColour[group]]), ["other", GREY]] },
+  }),
+  spread: () => byValue(cells.spread, "amount", (value) => `${round(value)} ${unit}`),
+  seen: () => byValue(cells.seen, "good", (value) => `in ${value}`, [Math.min(...cells.seen), data.of]),
+  confidence: () => byValue(cells.confidence, "good", percent, [Math.min(0.5, ends(cells.confidence)[0]), 1]),
+  accuracy: () => byValue(cells.accuracy, "good", percent, [Math.min(0.5, ends(cells.accuracy)[0]), 1]),
+};
+
+const atlas = new Viewer(document.getElementById("atlas-stage"));
+const paint = document.getElementById("paint"), size = document.getElementById("size");
+
+function atlasForms(grow) {
+  return cells.forms.map((value) => value * grow * grow);
+}
+
+function placesOf(means, count, lift) {
+  const places = new Float32Array(4 * count);
+  for (let i = 0; i < count; i++) {
+    places.set(means.subarray(3 * i, 3 * i + 3), 4 * i);
+    places[4 * i + 3] = lift;
+  }
+  return places;
+}
+
+// A worm needs a low stage, an embryo a high one.
+function fitStage() {
+  const wide = [Infinity, -Infinity], tall = [Infinity, -Infinity];
+  for (let i = 0; i < cells.count; i++)
+    for (const [range, k] of [[wide, 0], [tall, 1], [tall, 2]]) {
+      range[0] = Math.min(range[0], cells.means[3 * i + k]);
+      range[1] = Math.max(range[1], cells.means[3 * i + k]);
+    }
+  const share = (tall[1] - tall[0]) / (wide[1] - wide[0] || 1);
+  atlas.stage.style.height = `${Math.round(Math.min(Math.max(340, 250 + 1000 * share), 600))}px`;
+}
+
+function drawAtlas() {
+  const { colours, legend: spec } = PAINTS[paint.value]();
+  const tints = new Float32Array(4 * cells.count);
+  colours.forEach((colour, cell) => tints.set([...colour, state.cell < 0 || state.cell === cell ? 1 : 0.45], 4 * cell));
+  atlas.setBodies(placesOf(cells.means, cells.count, 0), atlasForms(+size.value), tints);
+  legend(document.getElementById("atlas-legend"), spec);
+}
+
+const everyCell = cells.names.map((_, cell) => cell);
+atlas.annotate = (ink, width, height) => {
+  scaleBar(ink, atlas, height);
+  if (atlas.scale * data.spacing > 30) labels(ink, atlas, everyCell, (cell) => (cell === state.cell ? "" : title(cell)),
+    state.cell < 0 ? [] : [state.cell]);
+  if (state.cell >= 0) ring(ink, atlas, state.cell, title(state.cell));
+};
+atlas.onHover = (cell, left, top) => {
+  if (cell < 0) tip.hidden = true;
+  else showTip(atlas.stage, left, top, title(cell), cellLines(cell));
+};
+atlas.onPick = (cell) => select(cell);
+paint.addEventListener("change", drawAtlas);
+size.addEventListener("change", drawAtlas);
+
+function select(cell, travel = false) {
+  state.cell = cell;
+  state.nucleus = -1;
+  drawAtlas();
+  if (travel && cell >= 0) atlas.goTo(cell, 5);
+  const card = document.getElementById("card");
+  card.hidden = cell < 0;
+  if (cell >= 0) card.replaceChildren(element("b", title(cell)), ...cellLines(cell).filter(Boolean).map((line) => element("span", line)));
+  if (data.specimens.length) drawSpecimen();
+}
+
+const find = document.getElementById("find");
+const known = new Map(cells.names.map((name, cell) => [(name || `cell ${cell}`).toUpperCase(), cell]));
+document.getElementById("cell-names").append(
+  ...everyCell.map(title).sort().map((name) => { const one = element("option"); one.value = name; return one; }));
+find.addEventListener("input", () => {
+  const wanted = find.value.trim().toUpperCase();
+  const cell = known.get(wanted) ?? (/^\d+$/.test(wanted) && +wanted < cells.count ? +wanted : undefined);
+  document.getElementById("found").textContent = !wanted || cell !== undefined ? "" : "no such cell";
+  if (cell !== undefined) select(cell, true);
+  else if (state.cell >= 0) { select(-1); if (!wanted) atlas.reset(); }
+});
+document.getElementById("atlas-reset").addEventListener("click", () => { find.value = ""; select(-1); atlas.reset(); });

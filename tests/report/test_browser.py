@@ -1,0 +1,154 @@
+"""The page in a real browser: it draws, answers to mouse and keyboard, and asks nobody."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eutely.report import Story, render
+from stories import toy_cohort, toy_story
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SOFTWARE = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine; install it, or set CHROMIUM to its path")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=SOFTWARE)
+        yield running
+        running.close()
+
+
+class Opened:
+    """A page, and all that went wrong or out while it was open."""
+
+    def __init__(self, browser: Any, path: Path) -> None:
+        self.page = browser.new_page(viewport={"width": 1280, "height": 900})
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_function("window.eutely && eutely.atlas.scale > 0")
+
+    def place(self, view: str, body: int) -> tuple[float, float]:
+        """Return where a body is in the window, after scrolling it there."""
+        self.page.locator(f"#{view}-stage").scroll_into_view_if_needed()
+        x, y = self.page.evaluate(
+            """([view, body]) => {
+                const one = eutely[view], box = one.stage.getBoundingClientRect();
+                one.draw();
+                const { x, y } = one.where(body);
+                return [box.left + x, box.top + y];
+            }""",
+            [view, body],
+        )
+        return x, y
+
+    def colours(self, view: str) -> int:
+        """Return how many colours the picture has."""
+        return int(
+            self.page.evaluate(
+                """(view) => {
+                    const one = eutely[view], gl = one.gl;
+                    one.draw();
+                    const [w, h] = [gl.drawingBufferWidth, gl.drawingBufferHeight];
+                    const pixels = new Uint8Array(4 * w * h);
+                    gl.readPixels(0, 0, w, h, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
+                    return new Set(new Uint32Array(pixels.buffer)).size;
+                }""",
+                view,
+            )
+        )
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(toy_story()), encoding="utf-8")
+    page = Opened(browser, path)
+    yield page
+    # After all that the tests did: nothing went wrong, and nothing went out.
+    assert page.said == []
+    assert page.asked == [path.as_uri()]
+
+
+def test_both_pictures_are_drawn(opened: Opened) -> None:
+    assert opened.colours("atlas") > 1000
+    assert opened.colours("specimen") > 1000
+
+
+def test_hover_tells_what_a_cell_is(opened: Opened) -> None:
+    # The foremost cell: nothing can hide it.
+    front = opened.page.evaluate(
+        """() => {
+            const depths = [...Array(60).keys()].map((cell) => eutely.atlas.where(cell).depth);
+            return depths.indexOf(Math.max(...depths));
+        }"""
+    )
+    opened.page.mouse.move(*opened.place("atlas", front))
+    told = opened.page.locator("#tip").inner_text()
+    assert toy_story().atlas.names[front] in told
+    assert "seen in 6 of 6 specimens" in told
+    assert "spread" in told
+    opened.page.mouse.move(2, 2)
+    assert opened.page.locator("#tip").is_hidden()
+
+
+def test_search_finds_a_cell(opened: Opened) -> None:
+    name = toy_story().atlas.names[11]
+    opened.page.fill("#find", name.lower())
+    assert opened.page.evaluate("eutely.state.cell") == 11
+    assert name in opened.page.locator("#card").inner_text()
+    x, y = opened.place("atlas", 11)
+    box = opened.page.locator("#atlas-stage").bounding_box()
+    assert abs(x - box["x"] - box["width"] / 2) < 2
+    assert abs(y - box["y"] - box["height"] / 2) < 2
+    opened.page.fill("#find", "nobody")
+    assert opened.page.locator("#found").inner_text() == "no such cell"
+    opened.page.click("#atlas-reset")
+    assert opened.page.evaluate("eutely.state.cell") == -1
+
+
+@pytest.mark.parametrize("paint", ["group", "spread", "seen", "confidence", "accuracy", "name"])
+def test_cells_can_be_coloured_by(opened: Opened, paint: str) -> None:
+    opened.page.select_option("#paint", paint)
+    assert opened.colours("atlas") > 500
+    assert bool(opened.page.locator("#atlas-legend").inner_text()) == (paint != "name")
+
+
+def test_the_slider_goes_through_the_specimens(opened: Opened) -> None:
+    opened.page.locator("#slider").fill("2")
+    assert opened.page.evaluate("eutely.state.specimen") == 2
+    assert "consistent" in opened.page.locator("#facts").inner_text()
+    opened.page.locator("circle[data-specimen='5']").first.click()
+    assert opened.page.evaluate("eutely.state.specimen") == 5
+    assert "Look here" in opened.page.locator("#warning").inner_text()
+
+
+def test_an_uncertain_nucleus_is_one_click_away(opened: Opened) -> None:
+    opened.page.locator("#slider").fill("1")
+    first = opened.page.locator("#doubtful .row").first
+    assert "5%" in first.inner_text()
+    first.click()
+    assert opened.page.evaluate("eutely.state.cell") in (7, 8)
+
+
+def test_an_atlas_alone_draws(browser: Any, tmp_path: Path) -> None:
+    atlas, _ = toy_cohort(3, 20)
+    path = tmp_path / "atlas.html"
+    path.write_text(render(Story(atlas, kind="atlas")), encoding="utf-8")
+    alone = Opened(browser, path)
+    assert alone.colours("atlas") > 500
+    assert alone.said == []
+    assert alone.asked == [path.as_uri()]
