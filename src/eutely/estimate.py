@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from scipy.spatial import KDTree
 from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.errors import AtlasError
+from eutely.kernel import kernel
 from eutely.specimen import UNKNOWN
 
 ROUNDS = 8
@@ -25,6 +26,15 @@ class Gaussians(NamedTuple):
 
     means: NDArray[np.float64]
     covariances: NDArray[np.float64]
+
+
+class Joint(NamedTuple):
+    """Cells by themselves and given their neighbours, as in `eutely.atlas.Atlas`."""
+
+    cells: Gaussians
+    neighbours: NDArray[np.int32]
+    predictors: NDArray[np.float64]
+    conditionals: NDArray[np.float64]
 
 
 def estimate(
@@ -59,10 +69,7 @@ def estimate(
     seen = np.isfinite(places[:, :, 0]).sum(axis=0)
     if not len(places) or (seen == 0).any():
         raise AtlasError("every cell of an atlas must be seen in at least one specimen")
-    cells = robust_gaussians(places, settings)
-    joint = joint_covariance(places, cells, spacing, settings)
-    chosen = _telling(joint, settings.neighbours)
-    predictors, conditionals = _regression(joint, chosen)
+    cells, chosen, predictors, conditionals = joint_gaussians(places, spacing, settings)
     edges = _edges(cells.means, neighbours)
     offsets = robust_gaussians(places[:, edges[:, 0]] - places[:, edges[:, 1]], settings)
     sizes = (
@@ -88,6 +95,22 @@ def estimate(
         freedom=settings.freedom,
         unit=unit,
     )
+
+
+def joint_gaussians(places: NDArray[np.float64], spacing: float, settings: Estimate) -> Joint:
+    """Estimate only what matching needs of an atlas; arguments as of `estimate`."""
+    cells = robust_gaussians(places, settings)
+    joint = joint_covariance(places, cells, spacing, settings)
+    chosen = _telling(joint, settings.neighbours)
+    return Joint(cells, chosen, *_regression(joint, chosen))
+
+
+def prior_gaussians(cells: Gaussians, spacing: float, settings: Estimate) -> Joint:
+    """Return cells that predict each other by the prior alone, before anything was seen."""
+    nothing = np.zeros((3 * len(cells.means), 3 * len(cells.means)))
+    joint = _with_prior(nothing, 0, cells, cells.covariances, spacing, settings)
+    chosen = _telling(joint, settings.neighbours)
+    return Joint(cells, chosen, *_regression(joint, chosen))
 
 
 def robust_gaussians(values: NDArray[np.float64], settings: Estimate) -> Gaussians:
@@ -117,23 +140,62 @@ def _student(
     prior: NDArray[np.float64],
     settings: Estimate,
 ) -> Gaussians:
-    counts = known.sum(axis=0)
-    means = start
-    covariances = np.repeat(prior[None], len(start), axis=0)
-    for _ in range(ROUNDS):
-        residuals = filled - means
-        squared = np.einsum(
-            "nmi,mij,nmj->nm", residuals, np.linalg.inv(covariances), residuals, optimize=True
+    return Gaussians(
+        *_fit_student(
+            np.ascontiguousarray(filled.transpose(1, 0, 2)),
+            np.ascontiguousarray(known.T),
+            start,
+            np.ascontiguousarray(prior),
+            float(settings.prior),
+            float(settings.freedom),
         )
-        weights = known * (settings.freedom + 3) / (settings.freedom + squared)
-        total = np.maximum(weights.sum(axis=0), 1e-12)
-        means = np.einsum("nm,nmi->mi", weights, filled) / total[:, None]
-        residuals = filled - means
-        covariances = np.einsum("nm,nmi,nmj->mij", weights, residuals, residuals, optimize=True) + (
-            settings.prior * prior
-        )
-        covariances /= (counts + settings.prior)[:, None, None]
-    return Gaussians(means, covariances)
+    )
+
+
+@kernel
+def _fit_student(
+    filled: Any, known: Any, start: Any, prior: Any, weight: float, freedom: float
+) -> Any:
+    """Re-weight each cell's places (m, N, 3) until mean and covariance agree with the weights."""
+    m, count, _ = filled.shape
+    means = start.copy()
+    covariances = np.empty((m, 3, 3))
+    for i in range(m):
+        covariance = prior.copy()
+        mean = means[i]
+        weights = np.zeros(count)
+        number = known[i].sum()
+        for _ in range(ROUNDS):
+            inverse = np.linalg.inv(covariance)
+            total = 0.0
+            middle = np.zeros(3)
+            for n in range(count):
+                if not known[i, n]:
+                    continue
+                squared = 0.0
+                for a in range(3):
+                    for b in range(3):
+                        squared += (
+                            (filled[i, n, a] - mean[a])
+                            * inverse[a, b]
+                            * (filled[i, n, b] - mean[b])
+                        )
+                weights[n] = (freedom + 3) / (freedom + squared)
+                total += weights[n]
+                for a in range(3):
+                    middle[a] += weights[n] * filled[i, n, a]
+            for a in range(3):
+                mean[a] = middle[a] / max(total, 1e-12)
+            covariance = weight * prior
+            for n in range(count):
+                for a in range(3):
+                    for b in range(3):
+                        covariance[a, b] += (
+                            weights[n] * (filled[i, n, a] - mean[a]) * (filled[i, n, b] - mean[b])
+                        )
+            covariance /= number + weight
+        covariances[i] = covariance
+    return means, covariances
 
 
 def _definite(matrix: NDArray[np.float64], least: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -159,21 +221,66 @@ def joint_covariance(
     residuals *= np.minimum(1.0, CLIP / np.maximum(lengths, 1e-12))[:, :, None]
     # A cell seen in few specimens counts as if it were seen in all: variances stay right.
     residuals *= np.sqrt(count / np.maximum(seen.sum(axis=0), 1))[None, :, None]
-    typical = np.sqrt(np.diag(np.median(cells.covariances, axis=0)))
     own = np.einsum("nmi,nmj->mij", residuals, residuals)
     own = (own + settings.prior * np.median(cells.covariances, axis=0)) / (count + settings.prior)
-    root = _square_roots(own)
-
-    scaled = cells.means / (spacing * np.sqrt(typical / typical.max()))
-    apart = np.sqrt(((scaled[:, None] - scaled[None]) ** 2).sum(axis=2))
-    correlation = settings.strength * np.exp(-apart / settings.length)
-    np.fill_diagonal(correlation, 1.0)
-    prior = np.einsum("iab,ij,jcb->iajc", root, correlation, root, optimize=True)
     flat = residuals.reshape(count, 3 * m)
-    observed = (flat.T @ flat).reshape(m, 3, m, 3)
-    observed *= np.exp(-0.5 * (apart / settings.fade) ** 2)[:, None, :, None]
-    joint = (settings.shrinkage * prior + observed) / (settings.shrinkage + count)
-    return np.asarray(joint.reshape(3 * m, 3 * m), dtype=np.float64)
+    return _with_prior(flat.T @ flat, count, cells, own, spacing, settings)
+
+
+def _with_prior(
+    observed: NDArray[np.float64],
+    count: int,
+    cells: Gaussians,
+    covariances: NDArray[np.float64],
+    spacing: float,
+    settings: Estimate,
+) -> NDArray[np.float64]:
+    """Return the mean of products summed over ``count`` specimens and of the prior."""
+    typical = np.sqrt(np.diag(np.median(cells.covariances, axis=0)))
+    scaled = cells.means / (spacing * np.sqrt(typical / typical.max()))
+    return np.asarray(
+        _blended(
+            observed,
+            _square_roots(covariances),
+            scaled,
+            float(count),
+            settings.strength,
+            settings.length,
+            settings.fade,
+            settings.shrinkage,
+        )
+    )
+
+
+@kernel
+def _blended(
+    observed: Any,
+    root: Any,
+    scaled: Any,
+    count: float,
+    strength: float,
+    length: float,
+    fade: float,
+    shrinkage: float,
+) -> Any:
+    """Blend the sums of products ``observed`` (3 m, 3 m) with the prior, in place."""
+    m = len(root)
+    for i in range(m):
+        for j in range(m):
+            squared = 0.0
+            for a in range(3):
+                squared += (scaled[i, a] - scaled[j, a]) ** 2
+            alike = 1.0 if i == j else strength * np.exp(-np.sqrt(squared) / length)
+            trust = np.exp(-0.5 * squared / fade**2)
+            for a in range(3):
+                for b in range(3):
+                    prior = 0.0
+                    for c in range(3):
+                        prior += root[i, a, c] * root[j, b, c]
+                    observed[3 * i + a, 3 * j + b] = (
+                        shrinkage * alike * prior + trust * observed[3 * i + a, 3 * j + b]
+                    ) / (shrinkage + count)
+    return observed
 
 
 def _square_roots(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -185,28 +292,53 @@ def _square_roots(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 def _telling(joint: NDArray[np.float64], most: int) -> NDArray[np.int32]:
     """Return (m, k): the cells whose displacements are most correlated with each cell's."""
     m = len(joint) // 3
-    deviations = np.sqrt(np.diag(joint))
-    correlation = (joint / deviations / deviations[:, None]).reshape(m, 3, m, 3)
-    strength = (correlation**2).sum(axis=(1, 3))
-    np.fill_diagonal(strength, -1.0)
+    strength = _correlations(joint)
     return np.argsort(-strength, axis=1, kind="stable")[:, : min(most, m - 1)].astype(np.int32)
 
 
-def _regression(
-    joint: NDArray[np.float64], chosen: NDArray[np.int32]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+@kernel
+def _correlations(joint: Any) -> Any:
+    """Return (m, m), the sum of the squared correlations of two cells; -1 of a cell with itself."""
+    m = len(joint) // 3
+    found = np.full((m, m), -1.0)
+    for i in range(m):
+        for j in range(m):
+            if i == j:
+                continue
+            total = 0.0
+            for a in range(3 * i, 3 * i + 3):
+                for b in range(3 * j, 3 * j + 3):
+                    total += joint[a, b] ** 2 / (joint[a, a] * joint[b, b])
+            found[i, j] = total
+    return found
+
+
+@kernel
+def _regression(joint: Any, chosen: Any) -> Any:
     """Return what each cell's neighbours tell: predictors (m, k, 3, 3), conditionals (m, 3, 3)."""
     m, k = chosen.shape
-    own = 3 * np.arange(m)[:, None] + np.arange(3)
-    others = (3 * chosen[:, :, None] + np.arange(3)).reshape(m, 3 * k)
     predictors = np.empty((m, k, 3, 3))
     conditionals = np.empty((m, 3, 3))
+    others = np.empty((3 * k, 3 * k))
+    cross = np.empty((3 * k, 3))
     for i in range(m):
-        cross = joint[np.ix_(own[i], others[i])]
-        matrix = np.linalg.solve(joint[np.ix_(others[i], others[i])], cross.T).T
-        rest = joint[np.ix_(own[i], own[i])] - matrix @ cross.T
-        predictors[i] = matrix.reshape(3, k, 3).transpose(1, 0, 2)
-        conditionals[i] = (rest + rest.T) / 2
+        for p in range(k):
+            for a in range(3):
+                row = 3 * chosen[i, p] + a
+                for b in range(3):
+                    cross[3 * p + a, b] = joint[row, 3 * i + b]
+                for q in range(k):
+                    for b in range(3):
+                        others[3 * p + a, 3 * q + b] = joint[row, 3 * chosen[i, q] + b]
+        told = np.linalg.solve(others, cross)
+        rest = joint[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] - told.T @ cross
+        for p in range(k):
+            for a in range(3):
+                for b in range(3):
+                    predictors[i, p, a, b] = told[3 * p + b, a]
+        for a in range(3):
+            for b in range(3):
+                conditionals[i, a, b] = (rest[a, b] + rest[b, a]) / 2
     return predictors, conditionals
 
 

@@ -11,10 +11,10 @@ from eutely.estimate import estimate
 from eutely.evaluate import majority_names, pre_atlas, score
 from eutely.execute import open_executor
 from eutely.orient import orient
-from eutely.refine import Cohort, choose_target, refine
+from eutely.refine import Cohort, refine
 from eutely.specimen import Specimen
 
-SETTINGS = Refine(linear_rounds=2, joint_rounds=3, resplit_after=1)
+SETTINGS = Refine(linear_rounds=2, joint_rounds=2, targets=2, target_rounds=1)
 
 
 def worms(count: int, seed: int = 0) -> list[Specimen]:
@@ -41,10 +41,8 @@ def build(specimens: list[Specimen], workers: int = 1) -> tuple[Cohort, Atlas, l
     poses = [posed(one, size) for one in ordered]
     spacing = float(np.median([spacing_of(one[0]) for one in poses]))
     with open_executor(workers) as executor:
-        target = choose_target(poses, spacing=spacing, executor=executor)
         cohort = refine(
             poses,
-            target,
             size=size,
             spacing=spacing,
             settings=SETTINGS,

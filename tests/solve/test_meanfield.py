@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eutely.solve.meanfield import Field, assign, predict, settle
-from eutely.solve.softassign import centres_of, mean_places, soft_assign
+from eutely.solve.softassign import (
+    centres_of,
+    mean_places,
+    soft_assign,
+    squared_distances,
+    student_costs,
+)
 
 
 def chain(count: int, pull: float) -> Field:
@@ -64,3 +70,29 @@ def test_a_cell_without_a_nucleus_stays_unmatched() -> None:
     field = chain(4, 0.5)
     found = settle(field, field.means[[0, 1, 3]], field.means)
     assert list(found.nuclei) == [0, 1, -1, 2]
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.5, 50.0))
+def test_fast_costs_are_those_of_the_formula(seed: int, freedom: float) -> None:
+    random = np.random.default_rng(seed)
+    places, points = 100 * random.random((2, 7, 3))
+    roots = np.tril(random.normal(size=(7, 3, 3))) + 2 * np.eye(3)
+    centres = centres_of(roots @ roots.transpose(0, 2, 1))
+    found = student_costs(places, centres.whitening, centres.heights, points, freedom)
+    squared = squared_distances(places, centres.whitening, points)
+    exact = 0.5 * (freedom + 3) * np.log1p(squared / freedom) - centres.heights
+    np.testing.assert_allclose(np.diagonal(found), exact, atol=1e-6)
+
+
+def test_leaving_out_depends_on_its_cost() -> None:
+    """Two nuclei near one cell, one cell without any: who stays alone follows from the cost."""
+    field = chain(2, 0.0)
+    points = field.means[[0, 0]] + [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+    for cost, alone in ((5.0, -1), (1e4, 1)):
+        nuclei, _ = assign(field.means, field.centres, points, 8.0, np.full(2, cost))
+        assert list(nuclei) == [0, alone]
+    share = [
+        soft_assign(field.means, field.centres, points, freedom=8.0, unmatched=cost)
+        for cost in (1.0, 5.0)
+    ]
+    assert share[0].values.sum() < share[1].values.sum()

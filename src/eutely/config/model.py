@@ -247,25 +247,26 @@ class Refine(Section):
         "rounds",
         ge=1,
     )
-    joint_rounds: int = setting(
-        6,
-        "Rounds in which cells predict each other's places.",
-        "changes little after five; time in proportion.",
-        "rounds",
-        ge=0,
+    targets: int = setting(
+        5,
+        "Specimens whose nuclei are the first cells, one after the other; the solutions are fused "
+        "region by region.",
+        "makes the result depend less on each of them; time in proportion.",
+        "specimens",
+        ge=1,
     )
-    resplit_after: int = setting(
+    target_rounds: int = setting(
         2,
-        "Joint rounds before cells that are easily confused are dealt out anew, which is then "
-        "done before every round but the last.",
-        "gives fewer such deals.",
+        "Rounds for each target but the first before it is fused; cells predict each other.",
+        "compares better solutions; time in proportion.",
         "rounds",
-        ge=0,
+        ge=1,
     )
-    afresh: int = setting(
-        1,
-        "Joint rounds that warp every specimen anew from its pose.",
-        "repairs bad starts more surely; such a round takes twice the time.",
+    joint_rounds: int = setting(
+        5,
+        "Rounds after fusion; before all but the first and the last, cells that are easily "
+        "confused are dealt out anew.",
+        "changes little after four; time in proportion.",
         "rounds",
         ge=0,
     )

@@ -61,6 +61,20 @@ class Expectation(NamedTuple):
     width: float
     freedom: float
 
+    @classmethod
+    def of(
+        cls,
+        field: Field,
+        centres: Centres,
+        size: NDArray[np.float64],
+        spacing: float,
+        freedom: float,
+    ) -> Expectation:
+        """Add what follows from the size of the body and the distance of its cells."""
+        broad = np.broadcast_to(spacing**2 * np.eye(3), (len(field.means), 3, 3))
+        span = span_of(field.means, float(size[0]))
+        return cls(field, centres, centres_of(broad), span, float(size[1]), freedom)
+
 
 @dataclass(frozen=True, eq=False)
 class Placed:
@@ -100,13 +114,11 @@ def expectation(atlas: Atlas, spacing: float) -> Expectation:
     spacing
         typical distance of neighbouring cells, in the unit of the atlas.
     """
-    broad = np.broadcast_to(spacing**2 * np.eye(3), (len(atlas), 3, 3))
-    return Expectation(
+    return Expectation.of(
         Field(atlas.means, atlas.neighbours, atlas.predictors, centres_of(atlas.conditionals)),
         centres_of(atlas.covariances),
-        centres_of(broad),
-        span_of(atlas.means, float(atlas.size[0])),
-        float(atlas.size[1]),
+        atlas.size,
+        spacing,
         atlas.freedom,
     )
 

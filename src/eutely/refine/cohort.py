@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, robust_gaussians
+from eutely.realign.place import Placed
 from eutely.realign.warp import fit_warp, recentred, span_of
 from eutely.solve.softassign import centres_of, squared_distances
 
@@ -41,6 +43,20 @@ class Cohort:
     def __len__(self) -> int:
         """Return the number of specimens."""
         return len(self.posed)
+
+    def placed(self) -> list[Placed]:
+        """Return the specimens one by one."""
+        rows = zip(self.posed, self.warped, self.nuclei, strict=True)
+        return [Placed(0, posed, warped, own, 0.0) for posed, warped, own in rows]
+
+    def replaced(self, placed: Sequence[Placed]) -> Cohort:
+        """Return the cohort with other places and nuclei of its specimens."""
+        return replace(
+            self,
+            posed=tuple(one.posed for one in placed),
+            warped=tuple(one.warped for one in placed),
+            nuclei=tuple(one.nuclei for one in placed),
+        )
 
     def places(self, *, posed: bool = False) -> NDArray[np.float64]:
         """Return (N, m, 3), where each specimen has each cell; NaN where it has not."""

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.config.model import Estimate
-from eutely.estimate import estimate
+from eutely.estimate import joint_gaussians
 from eutely.execute import Executor
 from eutely.kernel import kernel
-from eutely.realign import expectation
 from eutely.refine.cohort import Cohort
 from eutely.solve.meanfield import Field, settle
 from eutely.solve.softassign import centres_of
@@ -52,12 +51,13 @@ def resplit(
     """Return the cohort with confusable cells dealt out anew, and how many groups changed."""
     cohort = cohort.rewarped(settings)
     places = cohort.places()
-    atlas = estimate(places, size=cohort.size, spacing=cohort.spacing, settings=settings)
-    field = expectation(atlas, cohort.spacing).field
+    joint = joint_gaussians(places, cohort.spacing, settings)
+    cells = joint.cells
+    field = Field(cells.means, joint.neighbours, joint.predictors, centres_of(joint.conditionals))
     items = list(zip(cohort.warped, cohort.labels(), strict=True))
     tables = executor.map(_confusion, items, shared=(field, settings.freedom))
     confusion = np.sum(list(tables), axis=0) / len(cohort)
-    prior = np.median(atlas.covariances, axis=0)
+    prior = np.median(cells.covariances, axis=0)
     templates = np.random.default_rng(seed).permutation(len(cohort))[:TEMPLATES]
     groups = [_group(places, field, cells) for cells in _groups(confusion)]
     shared = (prior, settings.prior, settings.freedom, templates)
@@ -156,20 +156,30 @@ def _best_deal(
 ) -> Any:
     """Return the gain over the deal as it is, and the order of each specimen: (N,) int64."""
     count = len(places)
-    before, best = _refined(places, orders, np.zeros(count, np.int64), prior, weight, freedom)
+    starts = np.zeros((len(templates) + 1, count), np.int64)
+    before, best = _refined(places, orders, starts[0], prior, weight, freedom)
     lowest = before
-    for template in templates:
-        start = np.zeros(count, np.int64)
+    apart = np.empty(3)
+    for number in range(len(templates)):
+        template = templates[number]
+        start = starts[number + 1]
         for one in range(count):
             least = np.inf
             for o in range(len(orders)):
                 cost = 0.0
                 for a in range(orders.shape[1]):
-                    apart = white @ (places[one, orders[o, a]] - places[template, a])
-                    cost += np.log1p((apart * apart).sum() / freedom)
+                    for c in range(3):
+                        apart[c] = places[one, orders[o, a], c] - places[template, a, c]
+                    cost += np.log1p(_lower_squared(white, apart) / freedom)
                 if cost < least:
                     least = cost
                     start[one] = o
+        # Many templates give one and the same start.
+        again = False
+        for earlier in range(number + 1):
+            again = again or (starts[earlier] == start).all()
+        if again:
+            continue
         cost, found = _refined(places, orders, start, prior, weight, freedom)
         if cost < lowest - 1e-6:
             lowest = cost
@@ -189,27 +199,38 @@ def _refined(
     lowest = np.inf
     rows = np.empty((count, size))
     weights = np.ones(count)
+    away = np.empty(size)
     for _ in range(PASSES):
         for one in range(count):
             for a in range(cells):
-                rows[one, 3 * a : 3 * a + 3] = places[one, orders[chosen[one], a]]
+                for c in range(3):
+                    rows[one, 3 * a + c] = places[one, orders[chosen[one], a], c]
         mean = np.zeros(size)
         white = np.zeros((size, size))
         weights[:] = 1.0
         for _ in range(3):
             mean[:] = 0.0
             for one in range(count):
-                mean += weights[one] * rows[one]
+                for a in range(size):
+                    mean[a] += weights[one] * rows[one, a]
             mean /= weights.sum()
             covariance = weight * prior
             for one in range(count):
-                away = rows[one] - mean
-                covariance += weights[one] * np.outer(away, away)
+                for a in range(size):
+                    away[a] = rows[one, a] - mean[a]
+                for a in range(size):
+                    for b in range(a + 1):
+                        covariance[a, b] += weights[one] * away[a] * away[b]
+            for a in range(size):
+                for b in range(a):
+                    covariance[b, a] = covariance[a, b]
             root = np.linalg.cholesky(covariance / (weight + count))
             white = np.ascontiguousarray(np.linalg.inv(root))
             for one in range(count):
-                away = white @ (rows[one] - mean)
-                weights[one] = (freedom + size) / (freedom + (away * away).sum())
+                for a in range(size):
+                    away[a] = rows[one, a] - mean[a]
+                squared = _lower_squared(white, away)
+                weights[one] = (freedom + size) / (freedom + squared)
         height = 0.0
         for a in range(size):
             height += np.log(white[a, a])
@@ -219,15 +240,14 @@ def _refined(
             least = np.inf
             choice = 0
             for o in range(len(orders)):
-                row = np.empty(size)
                 for a in range(cells):
-                    row[3 * a : 3 * a + 3] = places[one, orders[o, a]]
-                away = white @ (row - mean)
-                cost = 0.5 * (freedom + size) * np.log1p((away * away).sum() / freedom) - height
-                if cost < least:
-                    least = cost
+                    for c in range(3):
+                        away[3 * a + c] = places[one, orders[o, a], c] - mean[3 * a + c]
+                squared = _lower_squared(white, away)
+                if squared < least:
+                    least = squared
                     choice = o
-            total += least
+            total += 0.5 * (freedom + size) * np.log1p(least / freedom) - height
             changed = changed or choice != chosen[one]
             chosen[one] = choice
         if total < lowest - 1e-9:
@@ -236,3 +256,15 @@ def _refined(
         if not changed:
             break
     return lowest, best
+
+
+@kernel
+def _lower_squared(white: Any, away: Any) -> float:
+    """Return the squared length of ``white @ away`` for a lower triangle."""
+    total = 0.0
+    for a in range(len(away)):
+        part = 0.0
+        for b in range(a + 1):
+            part += white[a, b] * away[b]
+        total += part * part
+    return total

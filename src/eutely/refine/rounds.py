@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.atlas import Atlas
 from eutely.config.model import Estimate
-from eutely.estimate import Gaussians, estimate, robust_gaussians
+from eutely.estimate import Gaussians, joint_gaussians, robust_gaussians
 from eutely.execute import Executor
-from eutely.realign import Placed, expectation, match, warped_match
+from eutely.realign import Placed, match, warped_match
 from eutely.realign.place import Expectation
-from eutely.realign.warp import span_of
 from eutely.refine.cohort import Cohort
 from eutely.solve.meanfield import Field
 from eutely.solve.softassign import centres_of
@@ -39,7 +36,7 @@ def linear_round(
     """
     expected = independent(cells, cohort.size, cohort.spacing, freedom)
     placed = list(executor.map(warped_match, poses, shared=(expected,)))
-    return _with(cohort, placed).centred(), [one.pose for one in placed]
+    return cohort.replaced(placed).centred(), [one.pose for one in placed]
 
 
 def independent(
@@ -50,9 +47,7 @@ def independent(
     centres = centres_of(cells.covariances)
     nobody = np.zeros((m, NO_NEIGHBOURS), np.int32)
     field = Field(cells.means, nobody, np.zeros((m, NO_NEIGHBOURS, 3, 3)), centres)
-    broad = centres_of(np.broadcast_to(spacing**2 * np.eye(3), (m, 3, 3)))
-    span = span_of(cells.means, float(size[0]))
-    return Expectation(field, centres, broad, span, float(size[1]), freedom)
+    return Expectation.of(field, centres, size, spacing, freedom)
 
 
 def joint_round(
@@ -78,42 +73,47 @@ def joint_round(
         the matched cohort, and the mean cost of a specimen: minus its log-density, held out.
     """
     cohort = cohort.rewarped(settings)
-    places = cohort.places()
-    fold = np.arange(len(cohort)) % folds
-    placed: dict[int, Placed] = {}
-    for part in range(folds):
-        inside = np.flatnonzero(fold == part)
-        others = np.flatnonzero(fold != part) if folds > 1 else inside
-        seen = np.isfinite(places[others, :, 0]).any(axis=0)
-        # A cell that only this fold has would otherwise stop the estimate.
-        train = places[others] if seen.all() else places
-        atlas = _atlas(train, cohort, settings)
-        items = [
-            Placed(0, cohort.posed[i], cohort.warped[i], cohort.nuclei[i], 0.0) for i in inside
-        ]
-        shared = (expectation(atlas, cohort.spacing), afresh)
-        placed |= dict(
-            zip(inside.tolist(), executor.map(_rematch, items, shared=shared), strict=True)
-        )
-    found = [placed[i] for i in range(len(cohort))]
-    return _with(cohort, found).centred(), float(np.mean([one.cost for one in found]))
+    expected = expect_others(cohort, settings, executor, folds)
+    items = [(number % folds, before) for number, before in enumerate(cohort.placed())]
+    found = list(executor.map(_rematch, items, shared=(expected, afresh)))
+    return cohort.replaced(found).centred(), float(np.mean([one.cost for one in found]))
 
 
-def _rematch(expected: Expectation, afresh: bool, before: Placed) -> Placed:
-    return match(expected, warped_match(expected, [before.posed]) if afresh else before)
+def expect_others(
+    cohort: Cohort, settings: Estimate, executor: Executor, folds: int
+) -> list[Expectation]:
+    """Return what to expect of the specimens ``part``, ``part + folds``, ...: from the others."""
+    shared = (cohort.places(), folds, cohort.size, cohort.spacing, settings)
+    return list(executor.map(_expect_others, range(folds), shared=shared))
 
 
-def _atlas(places: NDArray[np.float64], cohort: Cohort, settings: Estimate) -> Atlas:
-    return estimate(places, size=cohort.size, spacing=cohort.spacing, settings=settings)
+def _expect_others(
+    places: NDArray[np.float64],
+    folds: int,
+    size: NDArray[np.float64],
+    spacing: float,
+    settings: Estimate,
+    part: int,
+) -> Expectation:
+    """Estimate from the specimens outside of one fold, or from all if there is but one fold."""
+    others = places[np.arange(len(places)) % folds != part] if folds > 1 else places
+    # A cell that only this fold has would otherwise stop the estimate.
+    train = others if np.isfinite(others[:, :, 0]).any(axis=0).all() else places
+    return expect(train, size, spacing, settings)
 
 
-def _with(cohort: Cohort, placed: Sequence[Placed]) -> Cohort:
-    return replace(
-        cohort,
-        posed=tuple(one.posed for one in placed),
-        warped=tuple(one.warped for one in placed),
-        nuclei=tuple(one.nuclei for one in placed),
-    )
+def expect(
+    places: NDArray[np.float64], size: NDArray[np.float64], spacing: float, settings: Estimate
+) -> Expectation:
+    """Return what to expect of the cells at ``places`` (N, m, 3), which predict each other."""
+    cells, neighbours, predictors, conditionals = joint_gaussians(places, spacing, settings)
+    field = Field(cells.means, neighbours, predictors, centres_of(conditionals))
+    return Expectation.of(field, centres_of(cells.covariances), size, spacing, settings.freedom)
+
+
+def _rematch(expected: Sequence[Expectation], afresh: bool, item: tuple[int, Placed]) -> Placed:
+    own, before = expected[item[0]], item[1]
+    return match(own, warped_match(own, [before.posed]) if afresh else before)
 
 
 def cells_of(cohort: Cohort, settings: Estimate) -> Gaussians:

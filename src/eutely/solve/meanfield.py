@@ -76,7 +76,7 @@ def settle(
     *,
     freedom: float = 8.0,
     cooling: tuple[float, ...] = COOLING,
-    unmatched: float = 1e4,
+    unmatched: float | NDArray[np.float64] = 1e4,
 ) -> Settled:
     """Match nuclei at ``points`` (n, 3) with the cells of ``field``.
 
@@ -91,13 +91,18 @@ def settle(
     cooling
         temperatures, at least one.
     unmatched
-        cost of leaving a nucleus without a cell.
+        cost of leaving a cell and a nucleus without each other; one, or one for each cell.
     """
     places = np.array(start)
     for temperature in cooling:
         expected = predict(field.means, field.neighbours, field.predictors, places)
         shares = soft_assign(
-            expected, field.centres, points, temperature=temperature, freedom=freedom
+            expected,
+            field.centres,
+            points,
+            temperature=temperature,
+            freedom=freedom,
+            unmatched=unmatched,
         )
         places *= INERTIA
         places += (1 - INERTIA) * mean_points(shares, points, expected)
@@ -110,7 +115,7 @@ def assign(
     centres: Centres,
     points: NDArray[np.float64],
     freedom: float,
-    unmatched: float,
+    unmatched: float | NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], float]:
     """Return the cheapest assignment (m,) of points to centres, -1 for none, and its cost."""
     costs = student_costs(
@@ -120,7 +125,7 @@ def assign(
         np.ascontiguousarray(points),
         float(freedom),
     )
-    nuclei, _, _ = lap_dense(costs - unmatched)
+    nuclei, _, _ = lap_dense(costs - np.broadcast_to(unmatched, len(costs))[:, None])
     rows = np.flatnonzero(nuclei >= 0)
     return nuclei, float(costs[rows, nuclei[rows]].sum())
 

@@ -14,8 +14,8 @@ from eutely.kernel import kernel
 REACH = 40.0
 """Squared distance, in variances times temperature, beyond which a point has no share."""
 
-SLACK = 1e-4
-"""Weight of having no partner at all, for a centre and for a point."""
+SLACK = 1e-8
+"""Least odds of a centre and a point without partners, against both matched where it is likely."""
 
 SWEEPS = 8
 """Sweeps of balancing rows and columns."""
@@ -30,10 +30,13 @@ class Centres(NamedTuple):
         (m, 3, 3) float64, W with W S W' = 1 for the covariance S.
     heights
         (m,) float64, logarithm of the determinant of W.
+    spreads
+        (m,) float64, standard deviation along x.
     """
 
     whitening: NDArray[np.float64]
     heights: NDArray[np.float64]
+    spreads: NDArray[np.float64]
 
 
 class Shares(NamedTuple):
@@ -57,7 +60,11 @@ class Shares(NamedTuple):
 def centres_of(covariances: NDArray[np.float64]) -> Centres:
     """Prepare covariances (m, 3, 3), positive definite."""
     whitening = np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(covariances)))
-    return Centres(whitening, np.log(np.diagonal(whitening, axis1=1, axis2=2)).sum(axis=1))
+    return Centres(
+        whitening,
+        np.log(np.diagonal(whitening, axis1=1, axis2=2)).sum(axis=1),
+        np.sqrt(covariances[:, 0, 0]),
+    )
 
 
 def soft_assign(
@@ -67,6 +74,7 @@ def soft_assign(
     *,
     temperature: float = 1.0,
     freedom: float = np.inf,
+    unmatched: float | NDArray[np.float64] = np.inf,
 ) -> Shares:
     """Share the points (n, 3) out among centres at ``places`` (m, 3), one point to each in total.
 
@@ -78,14 +86,20 @@ def soft_assign(
         factor on all covariances.
     freedom
         degrees of freedom of the Student-t kernels; inf for Gaussian ones.
+    unmatched
+        cost of leaving a centre and a point without partners, as in `student_costs`; one, or one
+        for each centre.
     """
     order = np.argsort(points[:, 0], kind="stable")
-    heights = centres.heights - centres.heights.mean()
+    mean = centres.heights.mean()
+    lone = np.broadcast_to(np.exp(-np.asarray(unmatched, dtype=np.float64) - mean), len(places))
     return Shares(
         *_shares(
             np.ascontiguousarray(places),
             centres.whitening,
-            heights,
+            centres.heights - mean,
+            centres.spreads,
+            np.maximum(lone, SLACK),
             np.ascontiguousarray(points),
             points[order, 0].copy(),
             order,
@@ -100,6 +114,8 @@ def _shares(
     places: Any,
     whitening: Any,
     heights: Any,
+    spreads: Any,
+    lone: Any,
     points: Any,
     sorted_x: Any,
     order: Any,
@@ -112,9 +128,7 @@ def _shares(
     values = np.empty(64 * m)
     end = 0
     for i in range(m):
-        # The standard deviation along x is the length of the first row of the inverse of W.
-        spread = np.linalg.inv(whitening[i])[0]
-        reach = np.sqrt((spread * spread).sum() * temperature * REACH)
+        reach = spreads[i] * np.sqrt(temperature * REACH)
         low = np.searchsorted(sorted_x, places[i, 0] - reach)
         high = np.searchsorted(sorted_x, places[i, 0] + reach)
         for at in range(low, high):
@@ -129,15 +143,17 @@ def _shares(
             values[end] = np.exp(heights[i] - student(distance, freedom))
             end += 1
         starts[i + 1] = end
+    # Only the product of the weights of a lone centre and of a lone point matters.
+    slack = np.sqrt(lone.mean()) if m else 1.0
     left = np.empty(m)
     right = np.ones(n)
     for _ in range(SWEEPS):
         for i in range(m):
-            total = SLACK
+            total = lone[i] / slack
             for at in range(starts[i], starts[i + 1]):
                 total += values[at] * right[items[at]]
             left[i] = 1 / total
-        right[:] = SLACK
+        right[:] = slack
         for i in range(m):
             for at in range(starts[i], starts[i + 1]):
                 right[items[at]] += values[at] * left[i]
@@ -170,12 +186,45 @@ def _squared(whitening: Any, place: Any, point: Any) -> float:
 
 @kernel
 def student_costs(places: Any, whitening: Any, heights: Any, points: Any, freedom: float) -> Any:
-    """Return (m, n) float64: minus the log-density of each point under each centre."""
-    costs = np.empty((len(places), len(points)))
-    for i in range(len(places)):
-        for j in range(len(points)):
-            distance = _squared(whitening[i], places[i], points[j])
-            costs[i, j] = student(distance, freedom) - heights[i]
+    """Return (m, n) float64: minus the log-density of each point under each centre.
+
+    For finite ``freedom`` the logarithm is a polynomial, exact to 1e-8, which the compiler turns
+    into code for several points at once: all pairs of 558 cost 1 ms instead of 11.
+    """
+    m, n = len(places), len(points)
+    costs = np.empty((m, n))
+    x, y, z = points[:, 0].copy(), points[:, 1].copy(), points[:, 2].copy()
+    row = np.empty(n)
+    bits = row.view(np.int64)
+    exponents = np.empty(n)
+    fractions = np.empty(n, np.int64)
+    mantissas = fractions.view(np.float64)
+    factor = 0.5 * (freedom + 3)
+    for i in range(m):
+        w = whitening[i]
+        px, py, pz = places[i, 0], places[i, 1], places[i, 2]
+        for j in range(n):
+            dx, dy, dz = x[j] - px, y[j] - py, z[j] - pz
+            a = w[0, 0] * dx + w[0, 1] * dy + w[0, 2] * dz
+            b = w[1, 0] * dx + w[1, 1] * dy + w[1, 2] * dz
+            c = w[2, 0] * dx + w[2, 1] * dy + w[2, 2] * dz
+            row[j] = a * a + b * b + c * c
+        if freedom == np.inf:
+            for j in range(n):
+                costs[i, j] = 0.5 * row[j] - heights[i]
+            continue
+        for j in range(n):
+            row[j] = 1.0 + row[j] / freedom
+        for j in range(n):
+            exponents[j] = (bits[j] >> 52) - 1023
+            fractions[j] = (bits[j] & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000
+        for j in range(n):
+            s = (mantissas[j] - 1.0) / (mantissas[j] + 1.0)
+            t = s * s
+            series = 1 / 11 + t * (1 / 13 + t / 15)
+            series = 1 / 3 + t * (1 / 5 + t * (1 / 7 + t * (1 / 9 + t * series)))
+            logarithm = exponents[j] * 0.6931471805599453 + 2.0 * s * (1.0 + t * series)
+            costs[i, j] = factor * logarithm - heights[i]
     return costs
 
 

@@ -1,0 +1,171 @@
+"""Take the best of two solutions, region by region: what one target got wrong another has right.
+
+Two ways to deal the nuclei of a cohort into cells agree in most places. Where they do not, cells
+exchange nuclei with few others: the components of that exchange can be taken from either solution,
+and each is taken from the one that predicts the nuclei of held-out specimens better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from eutely.config.model import Estimate
+from eutely.estimate import Gaussians, prior_gaussians, robust_gaussians
+from eutely.execute import Executor
+from eutely.realign import Placed, match
+from eutely.realign.place import Expectation
+from eutely.refine.cohort import Cohort
+from eutely.refine.rounds import expect_others
+from eutely.solve.lap_dense import lap_dense
+from eutely.solve.meanfield import Field, predict
+from eutely.solve.softassign import centres_of, squared_distances
+
+EXCHANGED = 0.03
+"""Share of specimens in which two cells must have exchanged a nucleus to be decided together."""
+
+ABSENT = 15.0
+"""Cost of a cell without a nucleus when solutions are compared; a good match costs about 4."""
+
+
+def from_target(cohort: Cohort, target: int, settings: Estimate, executor: Executor) -> Cohort:
+    """Match all specimens, warped as in ``cohort``, with the nuclei of one of them.
+
+    The cells are new: they owe to those of ``cohort`` no more than how far each may vary.
+    """
+    points = cohort.warped[target]
+    before = robust_gaussians(cohort.places(), settings).covariances
+    # The difference of two specimens varies by twice the covariance of one.
+    covariances = np.repeat(2 * np.median(before, axis=0)[None], len(points), axis=0)
+    own = cohort.nuclei[target]
+    covariances[own[own >= 0]] = 2 * before[own >= 0]
+    cells = Gaussians(points, covariances)
+    joint = prior_gaussians(cells, cohort.spacing, settings)
+    field = Field(points, joint.neighbours, joint.predictors, centres_of(joint.conditionals))
+    centres = centres_of(covariances)
+    expected = Expectation.of(field, centres, cohort.size, cohort.spacing, settings.freedom)
+    nobody = np.full(len(points), -1, np.int32)
+    items = [replace(one, nuclei=nobody) for one in cohort.placed()]
+    return cohort.replaced(list(executor.map(_match_once, items, shared=(expected,))))
+
+
+def _match_once(expected: Expectation, before: Placed) -> Placed:
+    return match(expected, before, refits=1)
+
+
+def fuse(
+    first: Cohort, second: Cohort, settings: Estimate, executor: Executor, *, folds: int
+) -> tuple[Cohort, int]:
+    """Return the first solution with the regions of the second that are better.
+
+    Parameters
+    ----------
+    first, second
+        the same specimens in the same poses, each with cells of its own.
+    settings, executor
+        how to estimate, where to run.
+    folds
+        parts of the cohort whose costs are held out in turn.
+
+    Returns
+    -------
+    cohort, taken
+        cells of ``first`` and then those of ``second`` that it lacks, and the number of regions
+        taken.
+    """
+    both = _counterparts(first, second)
+    mine = _columns(first, both[:, 0])
+    theirs = _columns(second, both[:, 1])
+    solutions = (_costs(one, settings, executor, folds) for one in (first, second))
+    ours, others = (
+        np.where(both[:, side] >= 0, held_out[:, both[:, side]], ABSENT)
+        for side, held_out in enumerate(solutions)
+    )
+    regions = _regions(mine, theirs, len(first))
+    nuclei = mine.copy()
+    taken = 0
+    for cells in regions:
+        if others[:, cells].sum() < ours[:, cells].sum():
+            taken += _take(nuclei, theirs, cells)
+    kept = (nuclei >= 0).any(axis=0)
+    return replace(first, nuclei=tuple(np.ascontiguousarray(nuclei[:, kept]))), taken
+
+
+def _columns(cohort: Cohort, cells: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return (N, c): the nuclei of these cells, -1 where a cell is -1."""
+    return np.where(cells >= 0, np.array(cohort.nuclei)[:, cells], -1).astype(np.int32)
+
+
+def _counterparts(first: Cohort, second: Cohort) -> NDArray[np.int64]:
+    """Return (c, 2): cells of both that share most nuclei; -1 for those that have no partner."""
+    shared = _overlap(np.array(first.nuclei), np.array(second.nuclei))
+    partners = lap_dense(-shared)[0].astype(np.int64)
+    lone = np.setdiff1d(np.arange(shared.shape[1]), partners)
+    rows = np.stack([np.arange(len(partners)), partners], axis=1)
+    return np.concatenate([rows, np.stack([np.full(len(lone), -1), lone], axis=1)])
+
+
+def _overlap(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return (c, d): in how many specimens a cell of one has the nucleus of a cell of the other."""
+    table = np.zeros((first.shape[1], second.shape[1]))
+    for own, other in zip(first, second, strict=True):
+        place = np.full(max(own.max(), other.max()) + 2, -1)
+        place[other[other >= 0]] = np.flatnonzero(other >= 0)
+        partner = np.where(own >= 0, place[own], -1)
+        table[np.flatnonzero(partner >= 0), partner[partner >= 0]] += 1
+    return table
+
+
+def _costs(
+    cohort: Cohort, settings: Estimate, executor: Executor, folds: int
+) -> NDArray[np.float64]:
+    """Return (N, m): what each specimen's nuclei cost given their neighbours, held out."""
+    cohort = cohort.rewarped(settings)
+    expected = expect_others(cohort, settings, executor, folds)
+    return np.array(
+        [
+            conditional_costs(expected[number % folds], row)
+            for number, row in enumerate(cohort.places())
+        ]
+    )
+
+
+def conditional_costs(expected: Expectation, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (m,): minus the log-density of each cell's place (m, 3) given all others'."""
+    field, freedom = expected.field, expected.freedom
+    seen = np.isfinite(places[:, 0])
+    there = np.where(seen[:, None], places, field.means)
+    told = predict(field.means, field.neighbours, field.predictors, there)
+    squared = squared_distances(told, field.centres.whitening, there)
+    costs = 0.5 * (freedom + 3) * np.log1p(squared / freedom) - field.centres.heights
+    return np.where(seen, costs, ABSENT)
+
+
+def _regions(
+    mine: NDArray[np.int32], theirs: NDArray[np.int32], count: int
+) -> list[NDArray[np.intp]]:
+    """Return sets of cells that exchange nuclei between the solutions, or exist in one only."""
+    exchanged = _overlap(mine, theirs)
+    np.fill_diagonal(exchanged, 0)
+    linked = (exchanged >= EXCHANGED * count).astype(np.int8)
+    number, component = connected_components(linked, directed=False)
+    sets = [np.flatnonzero(component == one) for one in range(number)]
+    alone = np.asarray((mine < 0).all(axis=0) | (theirs < 0).all(axis=0))
+    return [cells for cells in sets if len(cells) > 1 or alone[cells].any()]
+
+
+def _take(
+    nuclei: NDArray[np.int32], theirs: NDArray[np.int32], cells: Sequence[int] | NDArray[np.intp]
+) -> bool:
+    """Put the nuclei of the second solution in, where no cell outside the region has them."""
+    outside = np.ones(nuclei.shape[1], bool)
+    outside[cells] = False
+    for own, other in zip(nuclei, theirs, strict=True):
+        used = own[outside & (own >= 0)]
+        if not np.isin(other[cells], used).any():
+            own[cells] = other[cells]
+    return True
