@@ -24,7 +24,7 @@ import numpy as np
 
 from eutely import simulate
 from eutely.cliques import Matchings
-from eutely.evaluate import pre_atlas
+from eutely.evaluation import pre_atlas
 from eutely.multi import (
     agreement,
     cycle_loss,

@@ -5,7 +5,7 @@ import numpy as np
 from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.estimate import estimate
-from eutely.evaluate import Score, evaluation
+from eutely.evaluation import Score, evaluation
 from eutely.report import Shown, Story, Trial
 from eutely.simulate import simulate
 

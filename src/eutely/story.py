@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError
-from eutely.evaluate import Evaluation
+from eutely.evaluation import Evaluation
 
 NO_CELL = -1
 """Cell of a nucleus that has none."""

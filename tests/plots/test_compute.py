@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.evaluate import Score, evaluation
+from eutely.evaluation import Score, evaluation
 from eutely.plots import compute
 from eutely.story import Trial
 from stories import toy_cohort, toy_story

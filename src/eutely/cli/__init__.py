@@ -4,11 +4,15 @@ import sys
 
 import typer
 
+from eutely.cli.annotate import annotate
+from eutely.cli.build import build
 from eutely.cli.check import check
 from eutely.cli.common import err
 from eutely.cli.config import config
+from eutely.cli.evaluate import evaluate
 from eutely.cli.extract import extract
 from eutely.cli.match import match
+from eutely.cli.name import name
 from eutely.cli.simulate import simulate
 from eutely.cli.solve import solve
 from eutely.errors import EutelyError
@@ -28,9 +32,13 @@ def root() -> None:
 
 
 app.command()(simulate)
-app.command(hidden=True)(config)  # until there is a command that takes settings
 app.command()(extract)
 app.command()(check)
+app.command()(build)
+app.command()(name)
+app.command()(annotate)
+app.command()(evaluate)
+app.command()(config)
 app.command()(match)
 app.command()(solve)
 

@@ -17,6 +17,9 @@ Inputs = Annotated[
     list[Path],
     typer.Argument(metavar="INPUT...", help="Files or folders; a folder stands for its specimens."),
 ]
+AtlasFile = Annotated[
+    str, typer.Argument(metavar="ATLAS", help="Atlas file (.h5) of eutely build.")
+]
 VoxelSize = Annotated[
     str | None,
     typer.Option(

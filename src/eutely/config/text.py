@@ -31,8 +31,6 @@ def reference() -> str:
     lines = [
         "# Settings",
         "",
-        "> `eutely build` itself is still to come; these are the settings that it will take.",
-        "",
         "`eutely build --config F.toml` reads settings from a TOML file; `eutely config` prints a",
         "complete one to start from. A key that is left out has the value of the preset",
         f'({", ".join(PRESETS)}), which `preset = "..."` at the top of the file chooses. Unknown',

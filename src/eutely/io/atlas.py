@@ -52,6 +52,12 @@ def read_atlas(path: Path | str) -> Atlas:
         raise ReadError(f"{place}: not a readable atlas ({error}); build it again") from error
 
 
+def open_atlas(given: Path | str) -> Atlas:
+    """Read the atlas that a user named: a file, or the folder of the run that made it."""
+    place = Path(given)
+    return read_atlas(place / "atlas.h5" if place.is_dir() else place)
+
+
 def _read(file: Any, place: Path) -> Atlas:
     if file.attrs.get("format") != FORMAT:
         raise ReadError(f"{place}: an HDF5 file, but no atlas; expected one that eutely wrote")

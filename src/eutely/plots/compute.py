@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
-from eutely.evaluate import Evaluation, comparable
+from eutely.evaluation import Evaluation, comparable
 from eutely.story import NO_CELL, Shown, Trial
 
 UNSURE = 0.5

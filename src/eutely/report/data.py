@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.evaluate import comparable
+from eutely.evaluation import comparable
 from eutely.plots import compute
 from eutely.story import Shown, Story
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eutely.errors import EutelyError
-from eutely.evaluate import majority_names, pre_atlas, score
+from eutely.evaluation import majority_names, pre_atlas, score
 from eutely.specimen import Specimen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.annotation import annotate
+from eutely.atlas import Atlas
 from eutely.errors import EutelyError
+from eutely.execute import Executor, Progress
 from eutely.specimen import Specimen
 
 UNMATCHED = -1
@@ -19,6 +23,15 @@ UNMATCHED = -1
 def comparable(name: str) -> str:
     """Return ``name`` as it is compared: without surrounding space, in upper case."""
     return name.strip().upper()
+
+
+def spellings(names: Iterable[Iterable[str]]) -> dict[str, str]:
+    """Return for each name as it is compared the way in which it is spelt most often."""
+    counts = Counter(name.strip() for row in names for name in row if name.strip())
+    found: dict[str, str] = {}
+    for name, _ in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
+        found.setdefault(comparable(name), name)
+    return found
 
 
 @dataclass(frozen=True)
@@ -102,7 +115,7 @@ def majority_names(
     Returns
     -------
     names
-        one per cell, "" where none was left to give.
+        one per cell, in the usual spelling, "" where none was left to give.
     """
     votes: dict[tuple[int, str], int] = {}
     for membership, labels in zip(cells, names, strict=True):
@@ -110,11 +123,12 @@ def majority_names(
             key = (cell, comparable(label))
             if cell != UNMATCHED and key[1]:
                 votes[key] = votes.get(key, 0) + 1
+    spelt = spellings(names)
     given = [""] * count
     used: set[str] = set()
     for (cell, label), _ in sorted(votes.items(), key=lambda vote: (-vote[1], *vote[0][::-1])):
         if not given[cell] and label not in used:
-            given[cell] = label
+            given[cell] = spelt[label]
             used.add(label)
     return tuple(given)
 
@@ -152,3 +166,63 @@ def pre_atlas(
         score(specimen, [names[cell] for cell in row])
         for specimen, row in zip(specimens, cells, strict=True)
     )
+
+
+def name(
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    executor: Executor,
+    progress: Progress | None = None,
+) -> Atlas:
+    """Give the cells of an atlas names from any named specimens, by the greedy majority rule.
+
+    Parameters
+    ----------
+    atlas
+        to name; names that it has are replaced.
+    specimens
+        at least one with names; matched with the atlas first, without looking at them.
+    executor, progress
+        where to run, and who is told how many specimens are done.
+    """
+    labels = [one.names or ("",) * len(one) for one in specimens]
+    if not any(any(row) for row in labels):
+        raise EutelyError("no specimen has a named nucleus; naming needs a column 'name'")
+    return atlas.named(
+        majority_names(_cells(atlas, specimens, executor, progress), labels, len(atlas))
+    )
+
+
+def evaluate(
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    executor: Executor,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Return the atlas accuracy: nuclei whose cell has their own name; cells without one are wrong.
+
+    Parameters
+    ----------
+    atlas
+        with names.
+    specimens
+        at least one with names.
+    executor, progress
+        where to run, and who is told how many specimens are done.
+    """
+    names = (*atlas.names, "")
+    return evaluation(
+        score(one, [names[cell] for cell in row])
+        for one, row in zip(specimens, _cells(atlas, specimens, executor, progress), strict=True)
+    )
+
+
+def _cells(
+    atlas: Atlas, specimens: Sequence[Specimen], executor: Executor, progress: Progress | None
+) -> list[NDArray[np.int32]]:
+    bare = [one.without_names() for one in specimens]
+    return list(executor.map(_cells_of, bare, shared=(atlas,), progress=progress))
+
+
+def _cells_of(atlas: Atlas, specimen: Specimen) -> NDArray[np.int32]:
+    return annotate(specimen, atlas, alternatives=0).cells

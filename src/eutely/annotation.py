@@ -42,6 +42,8 @@ class Annotation:
         for each nucleus other cells and their shares, the largest first.
     cost
         of the matching, per cell; an individual of another kind has a high one.
+    places
+        (n, 3) float64, the nuclei in the frame of the atlas.
     """
 
     specimen: str
@@ -51,6 +53,7 @@ class Annotation:
     confidence: NDArray[np.float64]
     alternatives: tuple[tuple[tuple[int, float], ...], ...]
     cost: float
+    places: NDArray[np.float64]
 
 
 def annotate(specimen: Specimen, atlas: Atlas, *, alternatives: int = 3) -> Annotation:
@@ -86,6 +89,7 @@ def annotate(specimen: Specimen, atlas: Atlas, *, alternatives: int = 3) -> Anno
         confidence[back],
         tuple(others[row] for row in back),
         found.cost / len(atlas),
+        found.warped[back],
     )
 
 

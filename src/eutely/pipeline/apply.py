@@ -1,0 +1,100 @@
+"""An atlas and any specimens: naming its cells, annotating theirs, counting what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eutely import evaluation
+from eutely.annotation import Annotation
+from eutely.annotation import annotate as annotate_one
+from eutely.atlas import Atlas
+from eutely.errors import AtlasError
+from eutely.evaluation import Evaluation
+from eutely.execute import Progress, open_executor
+from eutely.specimen import Specimen
+
+
+def name(
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    progress: Progress | None = None,
+) -> Atlas:
+    """Return the atlas with names for its cells, by the greedy majority rule (section 3.3).
+
+    Parameters
+    ----------
+    atlas
+        to name; names that it has are replaced.
+    specimens
+        at least one with names; each is matched with the atlas first, without looking at them.
+    workers, dask
+        where to run, as of `eutely.build`.
+    progress
+        told how many specimens are done.
+    """
+    with open_executor(workers, dask) as executor:
+        return evaluation.name(atlas, specimens, executor, progress)
+
+
+def annotate(
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    *,
+    alternatives: int = 3,
+    workers: int | None = None,
+    dask: str | None = None,
+    progress: Progress | None = None,
+) -> list[Annotation]:
+    """Return what the nuclei of each specimen are.
+
+    Parameters
+    ----------
+    atlas
+        to look the cells up in.
+    specimens
+        of the atlas's kind and unit; their names do not matter.
+    alternatives
+        next best cells to report for each nucleus.
+    workers, dask
+        where to run, as of `eutely.build`.
+    progress
+        told how many specimens are done.
+    """
+    bare = [one.without_names() for one in specimens]
+    with open_executor(workers, dask) as executor:
+        shared = (atlas, alternatives)
+        return list(executor.map(_annotated, bare, shared=shared, progress=progress))
+
+
+def evaluate(
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Return the share of named nuclei that the atlas names right, in each specimen.
+
+    Parameters
+    ----------
+    atlas
+        with names.
+    specimens
+        at least one with names; they are annotated without looking at them.
+    workers, dask
+        where to run, as of `eutely.build`.
+    progress
+        told how many specimens are done.
+    """
+    if not any(atlas.names):
+        raise AtlasError("the atlas has no names yet; give it some with 'eutely name' first")
+    with open_executor(workers, dask) as executor:
+        return evaluation.evaluate(atlas, specimens, executor, progress)
+
+
+def _annotated(atlas: Atlas, alternatives: int, specimen: Specimen) -> Annotation:
+    return annotate_one(specimen, atlas, alternatives=alternatives)

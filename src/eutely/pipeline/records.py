@@ -1,0 +1,91 @@
+"""Results of stages as records, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.annotation import Annotation
+from eutely.io.record import Record
+from eutely.refine import Cohort
+
+
+def cohort_saved(cohort: Cohort) -> Record:
+    """Return a cohort as a record."""
+    return Record(
+        {
+            "counts": np.array([len(one) for one in cohort.posed]),
+            "posed": np.concatenate(cohort.posed),
+            "warped": np.concatenate(cohort.warped),
+            "nuclei": np.stack(cohort.nuclei),
+            "size": cohort.size,
+        },
+        {"spacing": cohort.spacing},
+    )
+
+
+def cohort_of(record: Record) -> Cohort:
+    """Return the cohort of a record."""
+    counts = record.arrays["counts"]
+    return Cohort(
+        tuple(_split(record.arrays["posed"], counts)),
+        tuple(_split(record.arrays["warped"], counts)),
+        tuple(record.arrays["nuclei"]),
+        record.arrays["size"],
+        float(record.metadata["spacing"]),
+    )
+
+
+def annotations_saved(fits: Sequence[Annotation]) -> Record:
+    """Return annotations, with their alternatives, as a record."""
+    others = [[list(map(list, row)) for row in fit.alternatives] for fit in fits]
+    return Record(
+        {
+            "counts": np.array([len(fit.ids) for fit in fits]),
+            "ids": np.concatenate([fit.ids for fit in fits]),
+            "cells": np.concatenate([fit.cells for fit in fits]),
+            "confidence": np.concatenate([fit.confidence for fit in fits]),
+            "places": np.concatenate([fit.places for fit in fits]),
+            "costs": np.array([fit.cost for fit in fits]),
+        },
+        {
+            "specimens": [fit.specimen for fit in fits],
+            "names": [list(fit.names) for fit in fits],
+            "alternatives": others,
+        },
+    )
+
+
+def annotations_of(record: Record) -> list[Annotation]:
+    """Return the annotations of a record."""
+    counts = record.arrays["counts"]
+    rows = zip(
+        record.metadata["specimens"],
+        *(_split(record.arrays[key], counts) for key in ("ids", "cells")),
+        record.metadata["names"],
+        _split(record.arrays["confidence"], counts),
+        record.metadata["alternatives"],
+        record.arrays["costs"].tolist(),
+        _split(record.arrays["places"], counts),
+        strict=True,
+    )
+    return [
+        Annotation(
+            specimen,
+            ids,
+            cells,
+            tuple(names),
+            confidence,
+            tuple(tuple((int(cell), float(share)) for cell, share in row) for row in others),
+            cost,
+            places,
+        )
+        for specimen, ids, cells, names, confidence, others, cost, places in rows
+    ]
+
+
+def _split(values: NDArray[Any], counts: NDArray[Any]) -> list[NDArray[Any]]:
+    return np.split(values, np.cumsum(counts)[:-1])

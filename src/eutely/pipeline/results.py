@@ -1,0 +1,51 @@
+"""What a build leaves in its folder besides the atlas: cliques, parameters, the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.io.runfolder import RunFolder
+from eutely.io.whole import whole
+
+if TYPE_CHECKING:
+    from eutely.pipeline.stages import Built
+
+
+def write_results(built: Built, run: RunFolder) -> None:
+    """Write ``cliques.csv`` and ``parameters.json``."""
+    with whole(run.path / "cliques.csv") as aside, aside.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("specimen", "id", "cell"))
+        for specimen, cells in zip(built.specimens, built.cells, strict=True):
+            order = np.argsort(specimen.ids)
+            for id_, cell in zip(specimen.ids[order].tolist(), cells[order].tolist(), strict=True):
+                writer.writerow((specimen.name, id_, "" if cell < 0 else cell))
+    with whole(run.path / "parameters.json") as aside:
+        text = json.dumps(parameters(built), indent=2, sort_keys=True)
+        aside.write_text(text + "\n", encoding="utf-8")
+
+
+def parameters(built: Built) -> dict[str, object]:
+    """Return what was learned about the cohort as a whole; lengths in the unit of the atlas."""
+    atlas = built.atlas
+
+    def variances(covariances: NDArray[np.float64]) -> list[float] | None:
+        typical = np.median(np.diagonal(covariances, axis1=1, axis2=2), axis=0)
+        return [float(value) for value in typical] if np.isfinite(typical).all() else None
+
+    return {
+        "unit": atlas.unit,
+        "cells": len(atlas),
+        "specimens": atlas.specimens,
+        "length": float(atlas.size[0]),
+        "width": float(atlas.size[1]),
+        "centroid_variances": variances(atlas.covariances),
+        "radius_variances": variances(atlas.radius_covariances),
+        "offset_variances": variances(atlas.offset_covariances),
+        "conditional_variances": variances(atlas.conditionals),
+    }

@@ -1,0 +1,116 @@
+"""``eutely build``, ``name``, ``annotate`` and ``evaluate`` one after the other, and bad input."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import h5py
+import pytest
+from typer.testing import CliRunner
+
+from eutely.cli import app
+from eutely.errors import EutelyError
+
+SETTINGS = "[refine]\nlinear_rounds = 2\njoint_rounds = 1\nfolds = 2\n"
+
+
+def run(*words: object) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("commands")
+    common = ("--cells", 60, "--variation", 0.5)
+    run("simulate", "-o", place / "train", "--specimens", 5, *common)
+    run("simulate", "-o", place / "new", "--specimens", 2, "--seed", 7, *common)
+    (place / "settings.toml").write_text(SETTINGS)
+    run(
+        "build", place / "train", "-o", place / "run", "--config", place / "settings.toml",
+        "--workers", 1,
+    )  # fmt: skip
+    run("name", place / "run", place / "train", "-o", place / "named.h5", "--workers", 1)
+    return place
+
+
+def test_names_in_place(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "atlas.h5"
+    copy.write_bytes((folder / "run" / "atlas.h5").read_bytes())
+    assert "60 of 60 cells named" in run("name", copy, folder / "train", "--workers", 1)
+    assert copy.read_bytes() == (folder / "named.h5").read_bytes()
+
+
+def test_a_row_for_every_nucleus(folder: Path, tmp_path: Path) -> None:
+    said = run("annotate", folder / "named.h5", folder / "new", "-o", tmp_path / "out")
+    assert "look-here-first.csv" in said
+    for name in ("worm001", "worm002"):
+        with (folder / "new" / f"{name}.csv").open() as file:
+            truth = {row["id"]: row["name"] for row in csv.DictReader(file)}
+        with (tmp_path / "out" / f"{name}.csv").open() as file:
+            found = list(csv.DictReader(file))
+        assert [row["id"] for row in found] == list(truth)
+        right = sum(row["name"] == truth[row["id"]] for row in found)
+        assert right > 0.85 * len(found)
+        assert all(0 <= float(row["confidence"]) <= 1 for row in found if row["cell"])
+    with (tmp_path / "out" / "look-here-first.csv").open() as file:
+        doubtful = list(csv.DictReader(file))
+    assert {row["specimen"] for row in doubtful} == {"worm001", "worm002"}
+
+
+def test_uncertain_nuclei_stay_empty_on_request(folder: Path, tmp_path: Path) -> None:
+    run(
+        "annotate", folder / "named.h5", folder / "new" / "worm001.csv", "-o", tmp_path,
+        "--min-confidence", 0.999,
+    )  # fmt: skip
+    with (tmp_path / "worm001.csv").open() as file:
+        found = list(csv.DictReader(file))
+    empty = [row for row in found if not row["cell"]]
+    assert empty
+    assert all(float(row["confidence"]) >= 0.999 for row in found if row["cell"])
+    assert any(row["alternatives"] for row in empty)
+
+
+def test_accuracy_as_json(folder: Path, tmp_path: Path) -> None:
+    said = run("evaluate", folder / "named.h5", folder / "new", "--json", tmp_path / "a.json")
+    stored = json.loads((tmp_path / "a.json").read_text())
+    assert set(stored["accuracy"]) == {"mean", "std", "median", "n"}
+    assert stored["accuracy"]["n"] == 2
+    assert f"mean {stored['accuracy']['mean']:.4f}" in said
+    assert {row["specimen"] for row in stored["specimens"]} == {"worm001", "worm002"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["build", "{0}/new/worm001.csv", "-o", "{1}/run"], "at least 2"),
+        (["build", "{0}/none", "-o", "{1}/run"], "does not exist"),
+        (["build", "{0}/new", "-o", "{0}/new"], "not a run folder"),
+        (["build", "{0}/new", "-o", "{1}/run", "--preset", "best"], "expected one of"),
+        (["build", "{0}/new", "-o", "{1}/run", "--dask", "nowhere"], "Dask"),
+        (["name", "{0}/none.h5", "{0}/new"], "no such file"),
+        (["name", "{0}/new/worm001.csv", "{0}/new"], "not a readable atlas"),
+        (["annotate", "{0}/named.h5", "{0}/new", "-o", "{0}/named.h5"], "is a file"),
+        (["evaluate", "{0}/run/atlas.h5", "{0}/new"], "eutely name"),
+    ],
+)
+def test_bad_input_is_one_line(
+    folder: Path, tmp_path: Path, words: list[str], message: str
+) -> None:
+    with pytest.raises(EutelyError, match=message) as caught:
+        run(*(word.format(folder, tmp_path) for word in words))
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_atlas_of_a_newer_schema(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "newer.h5"
+    copy.write_bytes((folder / "named.h5").read_bytes())
+    with h5py.File(copy, "r+") as file:
+        file.attrs["schema"] = 99
+    with pytest.raises(EutelyError, match="update eutely"):
+        run("evaluate", copy, folder / "new")

@@ -1,0 +1,134 @@
+"""The whole build on small simulated cohorts: what reaches the atlas, and what must not."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eutely
+from eutely.config import Config, resolve
+from eutely.errors import AtlasError, EutelyError
+from eutely.io.atlas import read_atlas
+from eutely.pipeline.stages import Built
+from eutely.specimen import Specimen
+
+CELLS = 60
+SETTINGS: Config = resolve(
+    overrides={"refine.linear_rounds": 2, "refine.joint_rounds": 2, "refine.folds": 2}
+)
+
+
+def cohort(count: int = 8, seed: int = 0, **errors: float) -> list[Specimen]:
+    return eutely.simulate(specimens=count, cells=CELLS, seed=seed, variation=0.5, **errors)
+
+
+def shuffled(specimen: Specimen, seed: int) -> Specimen:
+    """Other rows, other ids, no names: nothing that an atlas may depend on."""
+    order = np.random.default_rng(seed).permutation(len(specimen))
+    mixed = specimen.take(order).without_names()
+    return replace(mixed, ids=np.arange(len(mixed))[::-1] + 1000)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("build") / "run"
+
+
+@pytest.fixture(scope="module")
+def built(run: Path) -> Built:
+    return eutely.build(cohort(), run, config=SETTINGS, workers=1)
+
+
+def test_an_atlas_without_names_names_the_next_specimens(built: Built) -> None:
+    assert not any(built.atlas.names)
+    named = eutely.name(built.atlas, cohort()[:4], workers=1)
+    result = eutely.evaluate(named, cohort(3, seed=5), workers=1)
+    assert result.mean > 0.9
+
+
+def test_the_folder_holds_the_results(built: Built, run: Path) -> None:
+    stored = read_atlas(run / "atlas.h5")
+    np.testing.assert_array_equal(stored.means, built.atlas.means)
+    with (run / "cliques.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == sum(map(len, built.specimens))
+    first = {int(row["id"]): row["cell"] for row in rows if row["specimen"] == "worm001"}
+    for id_, cell in zip(built.specimens[0].ids.tolist(), built.cells[0].tolist(), strict=True):
+        assert first[id_] == ("" if cell < 0 else str(cell))
+    assert json.loads((run / "parameters.json").read_text())["cells"] == len(built.atlas)
+    assert "[refine]" in (run / "config.toml").read_text()
+
+
+def test_names_rows_and_ids_do_not_reach_the_atlas(run: Path, built: Built, tmp_path: Path) -> None:
+    mixed = [shuffled(one, seed) for seed, one in enumerate(cohort())][::-1]
+    eutely.build(mixed, tmp_path / "run", config=SETTINGS, workers=2)
+    assert (tmp_path / "run" / "atlas.h5").read_bytes() == (run / "atlas.h5").read_bytes()
+
+
+def test_building_again_computes_nothing(
+    built: Built, run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = (run / "atlas.h5").read_bytes()
+    with caplog.at_level(logging.INFO, "eutely"):
+        eutely.build(cohort(), run, config=SETTINGS, workers=1)
+    done = [line for line in caplog.messages if line.startswith("stage")]
+    assert done
+    assert all("done before" in line for line in done)
+    assert (run / "atlas.h5").read_bytes() == before
+
+
+def test_a_damaged_stage_is_computed_again(built: Built, run: Path) -> None:
+    before = (run / "atlas.h5").read_bytes()
+    stage = next((run / "stages").glob("cells-*.npz"))
+    stage.write_bytes(stage.read_bytes()[:-100])
+    eutely.build(cohort(), run, config=SETTINGS, workers=1)
+    assert (run / "atlas.h5").read_bytes() == before
+
+
+def test_names_become_the_cells_of_a_supervised_atlas(tmp_path: Path) -> None:
+    train = cohort(6)
+    built = eutely.build(train, config=SETTINGS, supervised=True, workers=1)
+    assert sorted(built.atlas.names) == sorted(train[0].names or ())
+    assert eutely.evaluate(built.atlas, cohort(3, seed=5), workers=1).mean > 0.9
+    with pytest.raises(EutelyError, match="column 'name'"):
+        eutely.build([one.without_names() for one in train], supervised=True, workers=1)
+
+
+def test_a_stranger_is_flagged_and_not_fatal(caplog: pytest.LogCaptureFixture) -> None:
+    other = eutely.simulate(specimens=1, cells=CELLS, seed=3, plan_seed=17)[0]
+    built = eutely.build([*cohort(), replace(other, name="stranger")], config=SETTINGS, workers=1)
+    assert list(built.unlike) == ["stranger"]
+    assert any("stranger" in line and "another organism" in line for line in caplog.messages)
+
+
+def test_specimens_of_very_different_counts(caplog: pytest.LogCaptureFixture) -> None:
+    few = cohort(10)[9].take(np.arange(0, CELLS, 3))
+    built = eutely.build([*cohort(), few], config=SETTINGS, workers=1)
+    assert len(built.cells[-1]) == len(few)
+    named = eutely.name(built.atlas, cohort()[:4], workers=1)
+    assert eutely.evaluate(named, cohort(3, seed=5), workers=1).mean > 0.85
+
+
+@pytest.mark.parametrize(
+    ("specimens", "words"),
+    [
+        ([], "at least 2"),
+        (cohort(1), "at least 2"),
+        ([cohort(1)[0], cohort(1)[0]], "two specimens are called worm001"),
+        ([cohort(2)[0], replace(cohort(2)[1], unit="voxel")], "mixed units"),
+    ],
+)
+def test_cohorts_that_cannot_be_built(specimens: list[Specimen], words: str) -> None:
+    with pytest.raises(EutelyError, match=words):
+        eutely.build(specimens, workers=1)
+
+
+def test_an_unnamed_atlas_cannot_be_evaluated(built: Built) -> None:
+    with pytest.raises(AtlasError, match="eutely name"):
+        eutely.evaluate(built.atlas, cohort(1), workers=1)
