@@ -15,10 +15,7 @@ HERE = Path(__file__).resolve().parent
 HOME = HERE / ".venv"
 BIN = HOME / ("Scripts" if os.name == "nt" else "bin")
 
-DEMO = [
-    ["eutely", "simulate", "-o", "demo", "--specimens", "5"],
-    ["eutely", "check", "demo"],
-]
+DEMO = [["eutely", "demo", "-o", "demo"]]
 TEST = [
     ["ruff", "check", "."],
     ["ruff", "format", "--check", "."],

@@ -47,7 +47,7 @@ def test_names_in_place(folder: Path, tmp_path: Path) -> None:
 
 def test_a_row_for_every_nucleus(folder: Path, tmp_path: Path) -> None:
     said = run("annotate", folder / "named.h5", folder / "new", "-o", tmp_path / "out")
-    assert "look-here-first.csv" in said
+    assert "report.html" in said
     for name in ("worm001", "worm002"):
         with (folder / "new" / f"{name}.csv").open() as file:
             truth = {row["id"]: row["name"] for row in csv.DictReader(file)}

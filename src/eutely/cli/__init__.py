@@ -9,6 +9,7 @@ from eutely.cli.build import build
 from eutely.cli.check import check
 from eutely.cli.common import err
 from eutely.cli.config import config
+from eutely.cli.demo import demo
 from eutely.cli.evaluate import evaluate
 from eutely.cli.extract import extract
 from eutely.cli.match import match
@@ -31,6 +32,7 @@ def root() -> None:
     """Name every cell of an animal without a single training label."""
 
 
+app.command()(demo)
 app.command()(simulate)
 app.command()(extract)
 app.command()(check)

@@ -13,6 +13,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     Workers,
+    command,
     out,
     speak,
 )
@@ -40,8 +41,8 @@ def annotate(
     """Name the nuclei of new specimens by an atlas.
 
     Writes DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives: a row for
-    every nucleus, empty where it stays unmatched; and DIR/look-here-first.csv, the least certain
-    nuclei of each specimen.
+    every nucleus, empty where it stays unmatched; DIR/look-here-first.csv, the least certain nuclei
+    of each specimen; and DIR/report.html, a page to look at.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
@@ -51,7 +52,7 @@ def annotate(
     from eutely.errors import WriteError
     from eutely.io.atlas import open_atlas
     from eutely.pipeline import annotate as annotate_all
-    from eutely.pipeline.annotations import write_annotations
+    from eutely.pipeline.annotations import report_annotations, write_annotations
 
     if output.exists() and not output.is_dir():
         raise WriteError(f"{output} is a file; give a folder")
@@ -67,13 +68,14 @@ def annotate(
             progress=steps(watch, "matching"),
         )
     write_annotations(found, cells.names, output, min_confidence)
+    report_annotations(found, cells, specimens, output, command())
     if not quiet:
         nuclei = sum(len(one.ids) for one in found)
         matched = sum(int((one.cells >= 0).sum()) for one in found)
         sure = sum(int((one.confidence >= 0.9).sum()) for one in found)
         out.print(
             f"{matched} of {nuclei} nuclei of {len(found)} specimens have a cell, {sure} of them "
-            f"with confidence 0.9 or more; look first at {output / 'look-here-first.csv'}",
+            f"with confidence 0.9 or more; look first at {output / 'report.html'}",
             markup=False,
             highlight=False,
             soft_wrap=True,

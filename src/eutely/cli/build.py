@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from eutely.cli.common import Dask, Inputs, Quiet, Verbose, VoxelSize, Workers, out, speak
+from eutely.cli.common import Dask, Inputs, Quiet, Verbose, VoxelSize, Workers, command, out, speak
 
 
 def build(
@@ -62,6 +62,7 @@ def build(
             workers=workers,
             dask=dask,
             watch=watch,
+            command=command(),
         )
     if quiet:
         return
@@ -70,7 +71,7 @@ def build(
     lines = [
         f"{len(atlas)} cells{rare} in {len(built.specimens)} specimens; an atlas of other "
         f"specimens confirms {built.consistency().mean():.1%} of their nuclei",
-        f"atlas: {output / 'atlas.h5'}",
+        f"atlas: {output / 'atlas.h5'}, report: {output / 'report.html'}",
     ]
     if built.unlike:
         lines.append(f"look at: {', '.join(built.unlike)} (unlike the others)")

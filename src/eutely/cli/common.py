@@ -1,6 +1,8 @@
 """What all commands share: the options of every command and the words on the terminal."""
 
 import logging
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -55,6 +57,11 @@ class Lines(logging.Handler):
             highlight=False,
             soft_wrap=True,
         )
+
+
+def command() -> str:
+    """Return the command line as it was given."""
+    return shlex.join(["eutely", *sys.argv[1:]])
 
 
 def speak(verbose: bool, quiet: bool) -> None:

@@ -131,13 +131,7 @@ class RunFolder:
         with whole(self.path / "config.toml") as aside:
             aside.write_text(config, encoding="utf-8")
         _write_json(self.path / "inputs.json", dict(inputs))
-        versions = {"python": platform.python_version(), "platform": platform.platform()}
-        for package in PACKAGES:
-            try:
-                versions[package] = version(package)
-            except PackageNotFoundError:
-                versions[package] = "absent"
-        _write_json(self.path / "versions.json", versions)
+        _write_json(self.path / "versions.json", versions())
 
     def timings(self) -> dict[str, float]:
         """Return the seconds that each stage took when it was last computed, in order."""
@@ -147,6 +141,17 @@ class RunFolder:
     def _timings(self) -> Journal:
         """Apart from all that is hashed or compared: no two runs take the same time."""
         return Journal(self.path / "timings.jsonl")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that compute."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "absent"
+    return found
 
 
 def _check(path: Path) -> None:

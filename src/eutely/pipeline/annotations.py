@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from eutely.annotation import Annotation
+from eutely.atlas import Atlas
 from eutely.errors import WriteError
+from eutely.evaluation import score
+from eutely.io.runfolder import versions
+from eutely.pipeline.outliers import outliers
+from eutely.pipeline.story import Facts, names_of, write_page
+from eutely.specimen import Specimen
 
 FIRST = "look-here-first.csv"
 
@@ -59,6 +65,44 @@ def write_annotations(
                 Path(aside, name).replace(folder / name)
     except OSError as error:
         raise WriteError(f"cannot write into {folder}: {error.strerror or error}") from error
+
+
+def report_annotations(
+    found: Sequence[Annotation],
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    folder: Path,
+    command: str = "",
+) -> None:
+    """Write the page about annotated specimens; accuracy where the specimens have names.
+
+    Parameters
+    ----------
+    found, specimens
+        annotations, and the specimens that they are about.
+    atlas
+        that they were made with.
+    folder
+        to write into.
+    command
+        that made them.
+    """
+    scores = [
+        score(specimen, one.names)
+        for specimen, one in zip(specimens, found, strict=True)
+        if specimen.names and any(atlas.names)
+    ]
+    facts = Facts(
+        "annotate",
+        found,
+        [one.cells for one in found],
+        names_of(specimens),
+        np.full(len(found), np.nan),
+        outliers(found),
+        scores,
+        {"versions": versions(), "command": command},
+    )
+    write_page(folder, atlas, facts)
 
 
 def _rows(one: Annotation, names: Sequence[str], least: float) -> Iterator[tuple[Any, ...]]:

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.io.runfolder import RunFolder
+from eutely.config import Config, to_toml
+from eutely.evaluation import pre_atlas
+from eutely.io.runfolder import RunFolder, versions
 from eutely.io.whole import whole
+from eutely.pipeline.story import Facts, names_of, write_page
 
 if TYPE_CHECKING:
     from eutely.pipeline.stages import Built
 
 
-def write_results(built: Built, run: RunFolder) -> None:
-    """Write ``cliques.csv`` and ``parameters.json``."""
+def write_results(built: Built, settings: Config, run: RunFolder, command: str) -> None:
+    """Write ``cliques.csv``, ``parameters.json`` and the report."""
     with whole(run.path / "cliques.csv") as aside, aside.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("specimen", "id", "cell"))
@@ -28,6 +31,24 @@ def write_results(built: Built, run: RunFolder) -> None:
     with whole(run.path / "parameters.json") as aside:
         text = json.dumps(parameters(built), indent=2, sort_keys=True)
         aside.write_text(text + "\n", encoding="utf-8")
+    named = any(one.names for one in built.specimens)
+    facts = Facts(
+        "build",
+        built.fits,
+        built.cells,
+        names_of(built.specimens),
+        built.consistency(),
+        built.unlike,
+        pre_atlas(built.specimens, built.cells).scores if named else (),
+        {
+            "parameters": parameters(built),
+            "timings": list(run.timings().items()),
+            "versions": versions(),
+            "config": to_toml(settings),
+            "command": command,
+        },
+    )
+    write_page(run.path, built.atlas, facts)
 
 
 def parameters(built: Built) -> dict[str, object]:

@@ -78,6 +78,7 @@ def build(
     workers: int | None = None,
     dask: str | None = None,
     watch: Watch = nobody,
+    command: str = "",
 ) -> Built:
     """Find the cells that all specimens share, and estimate their atlas.
 
@@ -96,6 +97,8 @@ def build(
         threads on this machine, or a Dask cluster, as of `eutely.execute.open_executor`.
     watch
         told how far the work is.
+    command
+        that the report shows, to repeat the run.
 
     Returns
     -------
@@ -130,7 +133,7 @@ def build(
             log.warning("%s %s", one, why)
         if output is not None:
             write_atlas(atlas, run.path / "atlas.h5")
-            write_results(built, run)
+            write_results(built, settings, run, command)
     return built
 
 
