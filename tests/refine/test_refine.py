@@ -11,7 +11,7 @@ from eutely.estimate import estimate
 from eutely.evaluation import evaluate, majority_names, name, pre_atlas, score
 from eutely.execute import open_executor
 from eutely.orient import orient
-from eutely.refine import Cohort, refine
+from eutely.refine import Cohort, choose_targets, refine
 from eutely.specimen import Specimen
 
 SETTINGS = Refine(linear_rounds=2, joint_rounds=2, targets=2, target_rounds=1)
@@ -41,8 +41,10 @@ def build(specimens: list[Specimen], workers: int = 1) -> tuple[Cohort, Atlas, l
     poses = [posed(one, size) for one in ordered]
     spacing = float(np.median([spacing_of(one[0]) for one in poses]))
     with open_executor(workers) as executor:
+        targets = choose_targets(poses, SETTINGS.targets, spacing=spacing, executor=executor)
         cohort = refine(
             poses,
+            targets,
             size=size,
             spacing=spacing,
             settings=SETTINGS,

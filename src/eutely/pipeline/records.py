@@ -13,6 +13,11 @@ from eutely.io.record import Record
 from eutely.refine import Cohort
 
 
+def same(record: Record) -> Record:
+    """Return a result that is a record already."""
+    return record
+
+
 def cohort_saved(cohort: Cohort) -> Record:
     """Return a cohort as a record."""
     return Record(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,19 @@ from eutely.config import Config, to_toml
 from eutely.estimate import estimate
 from eutely.execute import Executor, open_executor
 from eutely.io.atlas import write_atlas
-from eutely.io.record import digest
+from eutely.io.record import Record, digest
 from eutely.io.runfolder import RunFolder, open_run
 from eutely.pipeline.frame import Framed, content, framed, in_order
 from eutely.pipeline.outliers import outliers
-from eutely.pipeline.records import annotations_of, annotations_saved, cohort_of, cohort_saved
+from eutely.pipeline.records import (
+    annotations_of,
+    annotations_saved,
+    cohort_of,
+    cohort_saved,
+    same,
+)
 from eutely.pipeline.results import write_results
-from eutely.refine import Cohort, choose_target, refine
+from eutely.refine import Cohort, choose_targets, refine
 from eutely.specimen import Specimen
 from eutely.supervised import cells_by_name, names_of
 from eutely.watch import Watch, nobody
@@ -116,7 +122,7 @@ def build(
         if supervised:
             cohort = cells_by_name(ordered, frame.poses, frame.size, frame.spacing, settings)
         else:
-            cohort = _found(frame, settings, run, executor)
+            cohort = _found(frame, settings, run, executor, watch)
         atlas = _estimated(cohort, frame, settings)
         if supervised:
             atlas = atlas.named(names_of(ordered))
@@ -137,26 +143,38 @@ def build(
     return built
 
 
-def _found(frame: Framed, settings: Config, run: RunFolder, executor: Executor) -> Cohort:
+def _found(
+    frame: Framed, settings: Config, run: RunFolder, executor: Executor, watch: Watch
+) -> Cohort:
     """Find the cells without names."""
+    key = digest([VERSION, frame.key, settings.part("seed", "refine", "estimate")])
 
-    def compute() -> Cohort:
-        target = choose_target(
-            frame.poses, spacing=frame.spacing, executor=executor, seed=settings.seed
-        )
-        log.info("target: %s", frame.specimens[target].name)
-        return refine(
+    def targets() -> Record:
+        chosen = choose_targets(
             frame.poses,
-            target,
-            size=frame.size,
+            settings.refine.targets,
             spacing=frame.spacing,
-            settings=settings.refine,
-            estimate=settings.estimate,
             executor=executor,
+            seed=settings.seed,
         )
+        return Record({"targets": np.array(chosen)})
 
-    key = [VERSION, frame.key, settings.part("seed", "refine", "estimate")]
-    return run.stage("cells", key, compute, cohort_saved, cohort_of)
+    def keep(step: str, compute: Callable[[], Cohort]) -> Cohort:
+        return run.stage(step.replace(" ", "-"), key, compute, cohort_saved, cohort_of)
+
+    chosen = run.stage("targets", key, targets, same, same).arrays["targets"].tolist()
+    log.info("targets: %s", ", ".join(frame.specimens[one].name for one in chosen))
+    return refine(
+        frame.poses,
+        chosen,
+        size=frame.size,
+        spacing=frame.spacing,
+        settings=settings.refine,
+        estimate=settings.estimate,
+        executor=executor,
+        keep=keep,
+        watch=watch,
+    )
 
 
 def _estimated(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +16,31 @@ from eutely.refine.cohort import Cohort
 from eutely.refine.fuse import from_target, fuse
 from eutely.refine.resplit import resplit
 from eutely.refine.rounds import cells_of, joint_round, linear_round
-from eutely.refine.target import rank_targets
+from eutely.watch import Watch, nobody
 
 log = logging.getLogger("eutely")
 
 
+Keep = Callable[[str, Callable[[], Cohort]], Cohort]
+"""Called with the name of a step and how to compute it; returns its result, perhaps a kept one."""
+
+
+def at_once(step: str, compute: Callable[[], Cohort]) -> Cohort:  # noqa: ARG001
+    """Compute a step, and keep nothing."""
+    return compute()
+
+
 def refine(
     poses: Sequence[Sequence[NDArray[np.float64]]],
-    target: int | None = None,
+    targets: Sequence[int],
     *,
     size: NDArray[np.float64],
     spacing: float,
     settings: Refine,
     estimate: Estimate,
     executor: Executor,
-    seed: int = 0,
+    keep: Keep = at_once,
+    watch: Watch = nobody,
 ) -> Cohort:
     """Find the cells that all specimens share, starting from the nuclei of several of them.
 
@@ -41,44 +52,62 @@ def refine(
     ----------
     poses
         for each specimen its nuclei (n, 3) in each plausible pose, brought to ``size``.
-    target
-        number of the specimen whose nuclei are the first cells, in its first pose; None chooses.
+    targets
+        numbers of the specimens whose nuclei are the first cells, one after the other, each in
+        its first pose.
     size, spacing
         of the common frame.
     settings, estimate
         sections of the configuration.
     executor
         where to run.
-    seed
-        of the sample that targets are compared with, and which of the good ones are taken.
+    keep
+        keeps the result of each step, so that an interrupted refinement can go on.
+    watch
+        told after each step.
     """
-    ranked = rank_targets(poses, spacing=spacing, executor=executor, seed=seed)
-    first = ranked[0] if target is None else target
-    cohort = _aligned(poses, first, size, spacing, settings, estimate, executor)
-    folds = min(settings.folds, len(cohort))
-    for number in range(settings.joint_rounds and 1):
-        cohort, cost = joint_round(cohort, estimate, executor, folds=folds, afresh=True)
-        log.info("target %d of %d: cost %.1f", number + 1, settings.targets, cost)
-    good = [one for one in ranked[: (len(ranked) + 1) // 2] if one != first]
-    others = np.random.default_rng(seed).permutation(good)[: settings.targets - 1]
-    for number, other in enumerate(others.tolist()):
+    first, *others = targets
+    folds = min(settings.folds, len(poses))
+    joint = partial(joint_round, settings=estimate, executor=executor, folds=folds)
+    total = 1 + len(others) + settings.joint_rounds
+    note = ""
+
+    def start() -> Cohort:
+        cohort = _aligned(poses, first, size, spacing, settings, estimate, executor)
+        return joint(cohort, afresh=True)[0] if settings.joint_rounds else cohort
+
+    def target(other: int, cohort: Cohort) -> Cohort:
+        nonlocal note
         second = from_target(cohort, other, estimate, executor)
         for _ in range(settings.target_rounds):
-            second, cost = joint_round(second, estimate, executor, folds=folds, afresh=False)
-        cohort, taken = fuse(cohort, second, estimate, executor, folds=folds)
-        log.info(
-            "target %d of %d: cost %.1f, better in %d regions",
-            number + 2,
-            settings.targets,
-            cost,
-            taken,
-        )
-    for number in range(settings.joint_rounds):
+            second, _ = joint(second, afresh=False)
+        fused, taken = fuse(cohort, second, estimate, executor, folds=folds)
+        note = f"another target is better in {taken} regions"
+        return fused
+
+    def last(number: int, cohort: Cohort) -> Cohort:
+        nonlocal note
+        dealt = 0
         if 0 < number < settings.joint_rounds - 1:
             cohort, dealt = resplit(cohort, estimate, executor, seed=number)
-            log.info("confusable cells dealt anew: %d groups changed", dealt)
-        cohort, cost = joint_round(cohort, estimate, executor, folds=folds, afresh=False)
-        log.info("round %d of %d: cost %.1f", number + 1, settings.joint_rounds, cost)
+        cohort, cost = joint(cohort, afresh=False)
+        note = f"cost {cost:.1f}, {dealt} groups of confusable cells dealt anew"
+        return cohort
+
+    steps: list[tuple[str, Callable[[Cohort], Cohort]]] = [
+        *((f"target {number + 2}", partial(target, one)) for number, one in enumerate(others)),
+        *(
+            (f"round {number + 1}", partial(last, number))
+            for number in range(settings.joint_rounds)
+        ),
+    ]
+    cohort = keep("target 1", start)
+    watch("finding cells", 1, total, note)
+    for number, (name, step) in enumerate(steps):
+        cohort = keep(name, partial(step, cohort))
+        log.info("%s: %s", name, note or "done before")
+        watch("finding cells", number + 2, total, note)
+        note = ""
     return cohort.rewarped(estimate)
 
 

@@ -17,15 +17,29 @@ OTHERS = 8
 """Specimens that each one is compared with."""
 
 
-def choose_target(
+def choose_targets(
     poses: Sequence[Sequence[NDArray[np.float64]]],
+    count: int,
     *,
     spacing: float,
     executor: Executor,
     seed: int = 0,
-) -> int:
-    """Return the first of `rank_targets`."""
-    return rank_targets(poses, spacing=spacing, executor=executor, seed=seed)[0]
+) -> list[int]:
+    """Return the best of `rank_targets`, and others drawn from its better half: ``count`` in all.
+
+    Parameters
+    ----------
+    poses, spacing, executor
+        as of `rank_targets`.
+    count
+        how many; fewer if there are no more.
+    seed
+        of the sample that targets are compared with, and which of the good ones are taken.
+    """
+    first, *rest = rank_targets(poses, spacing=spacing, executor=executor, seed=seed)
+    good = rest[: (len(rest) + 1) // 2]
+    others = np.random.default_rng(seed).permutation(np.array(good, dtype=np.int64))
+    return [first, *others[: count - 1].tolist()]
 
 
 def rank_targets(
