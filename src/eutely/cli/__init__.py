@@ -16,6 +16,7 @@ from eutely.cli.match import match
 from eutely.cli.name import name
 from eutely.cli.simulate import simulate
 from eutely.cli.solve import solve
+from eutely.cli.transfer import transfer
 from eutely.errors import EutelyError
 
 app = typer.Typer(
@@ -41,6 +42,7 @@ app.command()(name)
 app.command()(annotate)
 app.command()(evaluate)
 app.command()(config)
+app.command()(transfer)
 app.command()(match)
 app.command()(solve)
 

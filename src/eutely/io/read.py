@@ -1,14 +1,17 @@
 """From files and folders to specimens: what each path is, and whether they make a cohort."""
 
+import csv
 import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eutely.errors import ReadError
 from eutely.io import volumes
@@ -222,3 +225,43 @@ def check_cohort(found: Sequence[Reading]) -> None:
                 f"mixed units: {first.path} is in {first.specimen.unit}, {path} in "
                 f"{specimen.unit}; convert to one (tables: column 'unit')"
             )
+
+
+@contextmanager
+def paired_planes(
+    first: Source, second: Source, voxel_size: float | Sequence[float] | None = None
+) -> Iterator[Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]]:
+    """Open two label volumes of one image; yield their planes side by side.
+
+    Parameters
+    ----------
+    first, second
+        label volumes.
+    voxel_size
+        as of `read`.
+    """
+    size = voxel_triple(voxel_size)
+    with (
+        volumes.open_volume(first.path, size, first.dataset) as one,
+        volumes.open_volume(second.path, size, second.dataset) as other,
+    ):
+        if one.shape != other.shape:
+            shapes = [" x ".join(map(str, volume.shape)) for volume in (one, other)]
+            raise ReadError(
+                f"{first.path} has {shapes[0]} voxels (z, y, x), {second.path} {shapes[1]}; "
+                "expected two segmentations of one image"
+            )
+        yield zip(one.planes(), other.planes(), strict=True)
+
+
+def read_names(path: Path) -> dict[int, str]:
+    """Read a table with the columns ``id`` and ``name``, such as `eutely annotate` writes."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
+            found = {int(row["id"]): (row["name"] or "").strip() for row in rows}
+    except OSError as error:
+        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
+    except (KeyError, ValueError, TypeError, UnicodeDecodeError, csv.Error) as error:
+        raise ReadError(f"{path}: expected a CSV table with columns id and name") from error
+    return {id_: name for id_, name in found.items() if name}

@@ -91,6 +91,19 @@ class Volume:
         except BROKEN as error:
             raise broken(self.path, error) from error
 
+    def planes(self) -> Iterator[NDArray[np.integer]]:
+        """Read the volume plane by plane: labels (y, x) for each z, in order."""
+        _, height, width = self.shape
+        slab: NDArray[np.integer] = np.zeros((0, height, width), self.dtype)
+        begin = 0
+        for block, (z, y, x) in self.blocks():
+            if z != begin or not len(slab):
+                yield from slab
+                slab = np.zeros((block.shape[0], height, width), block.dtype)
+                begin = z
+            slab[:, y : y + block.shape[1], x : x + block.shape[2]] = block
+        yield from slab
+
     def checked(self, voxel_size: VoxelSize | None) -> "Volume":
         """Return the volume with its final voxel size; refuse what are no labels in space."""
         if self.dtype.kind not in "iu":
