@@ -16,7 +16,7 @@ from eutely.errors import EutelyError, RunFolderError, WriteError
 from eutely.io.record import Record
 from eutely.io.runfolder import MARK, RunFolder, open_run
 
-SCRIPT = Path(__file__).with_name("staged_run.py")
+SCRIPT = Path(__file__).parents[1] / "staged_run.py"
 
 
 def save(value: float) -> Record:

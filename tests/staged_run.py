@@ -5,9 +5,9 @@ successor somewhere else, and a third run ends it; FOLDER/undisturbed is a run w
 FOLDER/n the one that was killed at n. Forks, so that the imports are paid once.
 """
 
-import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,22 +16,7 @@ from eutely.config import Config, to_toml
 from eutely.io.record import Record
 from eutely.io.runfolder import RunFolder, open_run
 from eutely.io.whole import whole
-
-USES = {"open", "os.rename", "os.remove", "os.mkdir", "os.truncate"}
-
-
-def kill_at(count: int, folder: str) -> None:
-    """Count what this process does in ``folder``, and end it before use number ``count``."""
-    left = count
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal left
-        if event in USES and isinstance(arguments[0], str | os.PathLike):
-            left -= folder in os.fspath(arguments[0])
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hook)
+from kills import child
 
 
 def learn(run: RunFolder, start: Record) -> Record:
@@ -67,24 +52,18 @@ def main(path: Path) -> None:
             aside.write_text(end.digest)
 
 
-def child(path: Path, moment: int | None) -> int:
+def end(path: Path, moment: int | None) -> int:
     """Run in a child process, killed at ``moment``; return how it ended."""
-    process = os.fork()
-    if process == 0:
-        if moment is not None:
-            kill_at(moment, str(path))
-        main(path)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    return child(partial(main, path), str(path), moment)
 
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    assert child(folder / "undisturbed", None) == 0
+    assert end(folder / "undisturbed", None) == 0
     for moment in range(1, 1000):
-        killed = child(folder / str(moment), moment)
+        killed = end(folder / str(moment), moment)
         if killed == 0:  # the run was over before
             break
         assert killed == -signal.SIGKILL
-        child(folder / str(moment), 7 + moment * 13 % 29)
-        assert child(folder / str(moment), None) == 0
+        end(folder / str(moment), 7 + moment * 13 % 29)
+        assert end(folder / str(moment), None) == 0
