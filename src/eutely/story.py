@@ -36,9 +36,9 @@ class Shown:
     names
         n true names, "" where not known, for accuracy; () if there are none.
     consistency
-        share of its matches with others that the cells keep, 0 .. 1; NaN where not known.
+        share of its nuclei whose cell the other specimens confirm, 0 .. 1; NaN where not known.
     outlier
-        why the specimen should be looked at, a plain sentence without a dot; "" if it is fine.
+        why the specimen should be looked at, a plain sentence; "" if it is fine.
     """
 
     name: str

@@ -14,9 +14,11 @@ from eutely.cli.evaluate import evaluate
 from eutely.cli.extract import extract
 from eutely.cli.match import match
 from eutely.cli.name import name
+from eutely.cli.report import report
 from eutely.cli.simulate import simulate
 from eutely.cli.solve import solve
 from eutely.cli.transfer import transfer
+from eutely.cli.view import view
 from eutely.errors import EutelyError
 
 app = typer.Typer(
@@ -41,6 +43,8 @@ app.command()(build)
 app.command()(name)
 app.command()(annotate)
 app.command()(evaluate)
+app.command()(view)
+app.command()(report)
 app.command()(config)
 app.command()(transfer)
 app.command()(match)

@@ -93,7 +93,7 @@ def pareto_fronts(trials: Sequence[Trial], chosen: Mapping[str, int]) -> list[Fr
 
 
 def consistency(specimens: Sequence[Shown]) -> Ranked:
-    """Rank specimens by the share of their matches that the cells keep; outliers are marked."""
+    """Rank specimens by the share of their nuclei that the others confirm; outliers are marked."""
     known = [one for one in specimens if np.isfinite(one.consistency)]
     known.sort(key=lambda one: (one.consistency, one.name))
     return Ranked(

@@ -48,7 +48,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
 @styled
 def consistency(story: Story) -> Figure:
-    """Draw the share of each specimen's matches that the cells keep, the lowest first."""
+    """Draw the share of each specimen's nuclei that the others confirm, the lowest first."""
     ranked = compute.consistency(story.specimens)
     _need(len(ranked.values), "the consistency of a specimen")
     figure, axes = _figure(12, 5)
@@ -62,7 +62,9 @@ def consistency(story: Story) -> Figure:
             ranked.names[place], where, (4, -3), textcoords="offset points", color=ODD, fontsize=7
         )
     axes.axhline(100 * float(np.median(ranked.values)), color=SOFT, lw=0.8, ls="--")
-    axes.set(xlabel="specimens, the least consistent first", ylabel="matches kept (%)", xticks=[])
+    axes.set(
+        xlabel="specimens, the least consistent first", ylabel="nuclei confirmed (%)", xticks=[]
+    )
     return figure
 
 

@@ -32,7 +32,7 @@ def ranked_dots(ranked: Ranked, numbers: Mapping[str, int]) -> Markup:
         height=260,
         margins=(14, 110, 34, 74),
     )
-    frame.axes("specimens, the least consistent first", "matches kept", percent=True, across=0)
+    frame.axes("specimens, the least consistent first", "nuclei confirmed", percent=True, across=0)
     middle = float(np.median(ranked.values))
     frame.line([(-0.5, middle), (count - 0.5, middle)], "median")
     end = frame.width - frame.right + 8

@@ -42,6 +42,11 @@ def many(count: int, one: str, more: str = "") -> str:
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
+def sentence(text: str) -> str:
+    """Return ``text`` with a full stop, unless it ends in a mark of its own."""
+    return text if text[-1:] in ".?!" else f"{text}."
+
+
 def headline(story: Story) -> str:
     """Return the title of the page: what was found."""
     cells = many(len(story.atlas), "cell")
@@ -95,14 +100,14 @@ def checks(story: Story) -> list[Check]:
 
 
 def _outliers(story: Story) -> list[Check]:
-    odd = [number for number, one in enumerate(story.specimens) if one.outlier]
-    return [
-        Check("bad", f"{one.name}: {one.outlier}.", "Look at it beside the atlas.", (number,))
-        for number, one in ((number, story.specimens[number]) for number in odd[:MOST])
-    ] + [
-        Check("bad", f"{len(odd) - MOST} more specimens stand out.", "See Consistency.")
-        for _ in range(len(odd) > MOST)
+    odd = [(number, one) for number, one in enumerate(story.specimens) if one.outlier]
+    found = [
+        Check("bad", f"{one.name}: {sentence(one.outlier)}", "See it beside the atlas.", (number,))
+        for number, one in odd[:MOST]
     ]
+    if len(odd) > MOST:
+        found.append(Check("bad", f"{len(odd) - MOST} more specimens stand out.", "Orange dots."))
+    return found
 
 
 def _unmatched(story: Story) -> list[Check]:

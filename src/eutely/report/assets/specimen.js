@@ -90,7 +90,7 @@ function showSpecimen(number) {
   if (rows.some(([sure]) => sure >= 0 && sure <= 1)) facts.push(`${unsure} uncertain`);
   if (named) facts.push(`${percent(1 - wrong / named)} named right`);
   document.getElementById("facts").textContent = facts.join(" · ");
-  document.getElementById("warning").textContent = one.outlier ? `Look here: ${one.outlier}.` : "";
+  document.getElementById("warning").textContent = one.outlier ? `Look here: ${one.outlier}` : "";
   rows.sort((a, b) => a[0] - b[0]);
   document.getElementById("doubtful").replaceChildren(...rows.slice(0, 14).filter(([sure]) => sure < 1.5).map(([sure, at]) => {
     const row = element("button", undefined, "row");

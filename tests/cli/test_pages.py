@@ -1,0 +1,112 @@
+"""``eutely view`` and ``eutely report``: of a run, an atlas, specimens beside it; and bad input."""
+
+import webbrowser
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from eutely.annotation import Annotation
+from eutely.cli import app
+from eutely.errors import EutelyError
+from eutely.io.atlas import write_atlas
+from eutely.io.tables import write_table
+from eutely.pipeline.story import Facts, write_page
+from eutely.specimen import Specimen
+from stories import toy_story
+
+
+def run(*words: object) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with what a build leaves for its page; the cells have no names yet."""
+    story = toy_story(4, 20)
+    atlas = story.atlas.named([""] * 20)
+    write_atlas(atlas, tmp_path / "run" / "atlas.h5")
+    fits = [
+        Annotation(
+            specimen=one.name,
+            ids=one.ids,
+            cells=one.cells,
+            names=("",) * len(one),
+            confidence=one.confidence,
+            alternatives=((),) * len(one),
+            cost=1.0,
+            places=one.positions,
+        )
+        for one in story.specimens
+    ]
+    cells = [one.cells for one in story.specimens]
+    names = [one.names for one in story.specimens]
+    facts = Facts("build", fits, cells, names, [0.9] * 4, {}, story.evaluation.scores)
+    write_page(tmp_path / "run", atlas, replace(facts, about={"command": "eutely build x"}))
+    return tmp_path
+
+
+def test_names_given_later_are_in_the_page_written_again(folder: Path) -> None:
+    page = folder / "run" / "report.html"
+    name = toy_story(4, 20).atlas.names[3]
+    assert "No cell has a name yet" in page.read_text()
+    write_atlas(toy_story(4, 20).atlas, folder / "run" / "atlas.h5")
+    assert str(page) in run("report", folder / "run")
+    assert "No cell has a name yet" not in page.read_text()
+    assert name in page.read_text()
+
+
+def test_figures_are_written_beside(folder: Path) -> None:
+    run("report", folder / "run", "--figures", folder / "figures")
+    names = {path.name for path in (folder / "figures").iterdir()}
+    assert {"atlas.svg", "atlas.pdf", "consistency.svg", "accuracy.pdf"} <= names
+
+
+def test_the_page_of_a_run_is_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    run("view", folder / "run")
+    assert opened == [(folder / "run" / "report.html").as_uri()]
+
+
+def test_an_atlas_alone_gets_a_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda _: pytest.fail("opened"))
+    said = run("view", folder / "run" / "atlas.h5", "-o", folder / "page", "--no-open")
+    assert str(folder / "page" / "report.html") in said
+    assert "An atlas of 20 cells" in (folder / "page" / "report.html").read_text()
+
+
+def test_annotations_are_opened_as_they_are(folder: Path) -> None:
+    (folder / "annotated").mkdir()
+    (folder / "annotated" / "report.html").write_text("as it was")
+    run("view", folder / "annotated", "--no-open")
+    assert (folder / "annotated" / "report.html").read_text() == "as it was"
+
+
+def test_specimens_stand_beside_the_atlas(folder: Path) -> None:
+    story = toy_story(4, 20)
+    write_atlas(story.atlas, folder / "named.h5")
+    worms = [
+        Specimen(
+            one.name, one.ids, one.positions, np.full((20, 3), 2.0), names=one.names, unit="um"
+        )
+        for one in story.specimens[:2]
+    ]
+    write_table(worms, folder / "new.csv")
+    run("view", folder / "named.h5", folder / "new.csv", "-o", folder / "page", "--no-open")
+    page = (folder / "page" / "report.html").read_text()
+    assert "2 specimens annotated" in page
+    assert "named right" in page
+
+
+@pytest.mark.parametrize("what", ["nothing", "empty"])
+def test_what_is_no_run_is_refused(tmp_path: Path, what: str) -> None:
+    (tmp_path / "empty").mkdir()
+    for command in ("view", "report"):
+        with pytest.raises(EutelyError, match=what):
+            run(command, tmp_path / what)
