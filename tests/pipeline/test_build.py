@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 
 import eutely
 from eutely.config import Config, resolve
-from eutely.errors import AtlasError, EutelyError
+from eutely.errors import AtlasError, EutelyError, WriteError
 from eutely.io.atlas import read_atlas
 from eutely.pipeline.stages import Built
 from eutely.specimen import Specimen
@@ -89,6 +91,43 @@ def test_a_damaged_stage_is_computed_again(built: Built, run: Path) -> None:
     stage.write_bytes(stage.read_bytes()[:-100])
     eutely.build(cohort(), run, config=SETTINGS, workers=1)
     assert (run / "atlas.h5").read_bytes() == before
+
+
+def test_a_full_disk_costs_nothing_but_time(
+    run: Path, built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = 8
+
+    def replace_or_fail(source: Path, goal: Path) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.rename(source, goal)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("eutely.io.whole.os.replace", replace_or_fail)
+        with pytest.raises(WriteError, match="No space left on device"):
+            eutely.build(cohort(), tmp_path / "run", config=SETTINGS, workers=1)
+    assert not (tmp_path / "run" / "atlas.h5").exists()
+    kept = {path.name for path in (tmp_path / "run" / "stages").iterdir()}
+    assert kept
+    eutely.build(cohort(), tmp_path / "run", config=SETTINGS, workers=1)
+    assert kept < {path.name for path in (tmp_path / "run" / "stages").iterdir()}
+    assert (tmp_path / "run" / "atlas.h5").read_bytes() == (run / "atlas.h5").read_bytes()
+
+
+def test_ctrl_c_keeps_what_is_finished(run: Path, built: Built, tmp_path: Path) -> None:
+    def stop(what: str, done: int, total: int, note: str) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        eutely.build(cohort(), tmp_path / "run", config=SETTINGS, workers=1, watch=stop)
+    kept = {path.name.split("-")[0] for path in (tmp_path / "run" / "stages").iterdir()}
+    assert {"poses", "targets", "target"} <= kept
+    eutely.build(cohort(), tmp_path / "run", config=SETTINGS, workers=1)
+    assert (tmp_path / "run" / "atlas.h5").read_bytes() == (run / "atlas.h5").read_bytes()
 
 
 def test_names_become_the_cells_of_a_supervised_atlas(tmp_path: Path) -> None:

@@ -59,5 +59,5 @@ def main() -> None:
         err.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        err.print("stopped")
+        err.print("stopped; the steps that a build has finished are kept: run it again to go on")
         sys.exit(130)
