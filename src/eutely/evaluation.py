@@ -193,30 +193,6 @@ def name(
     )
 
 
-def evaluate(
-    atlas: Atlas,
-    specimens: Sequence[Specimen],
-    executor: Executor,
-    progress: Progress | None = None,
-) -> Evaluation:
-    """Return the atlas accuracy: nuclei whose cell has their own name; cells without one are wrong.
-
-    Parameters
-    ----------
-    atlas
-        with names.
-    specimens
-        at least one with names.
-    executor, progress
-        where to run, and who is told how many specimens are done.
-    """
-    names = (*atlas.names, "")
-    return evaluation(
-        score(one, [names[cell] for cell in row])
-        for one, row in zip(specimens, _cells(atlas, specimens, executor, progress), strict=True)
-    )
-
-
 def _cells(
     atlas: Atlas, specimens: Sequence[Specimen], executor: Executor, progress: Progress | None
 ) -> list[NDArray[np.int32]]:

@@ -8,7 +8,7 @@ from eutely.atlas import Atlas
 from eutely.config.model import Estimate, Refine
 from eutely.errors import AtlasError, EutelyError
 from eutely.estimate import estimate
-from eutely.evaluation import evaluate, majority_names, name, pre_atlas, score
+from eutely.evaluation import majority_names, name, pre_atlas, score
 from eutely.execute import open_executor
 from eutely.orient import orient
 from eutely.refine import Cohort, choose_targets, refine
@@ -130,11 +130,10 @@ def test_places_follow_nuclei() -> None:
     np.testing.assert_array_equal(cohort.labels()[0], [2, -1, 0, -1])
 
 
-def test_an_atlas_is_named_and_evaluated(built: tuple[Cohort, Atlas, list[Specimen]]) -> None:
+def test_an_atlas_is_named(built: tuple[Cohort, Atlas, list[Specimen]]) -> None:
     _, atlas, ordered = built
     with open_executor(1) as executor:
         named = name(atlas, ordered[:4], executor)
-        assert evaluate(named, worms(2, seed=6), executor).mean > 0.95
-        assert evaluate(atlas, worms(1, seed=6), executor).mean == 0
+        assert sum(map(bool, named.names)) == len(atlas)
         with pytest.raises(EutelyError, match="naming needs"):
             name(atlas, [ordered[0].without_names()], executor)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from eutely.cli.common import (
+    Adapt,
     AtlasFile,
     Dask,
     Inputs,
@@ -32,6 +33,7 @@ def annotate(
     alternatives: Annotated[
         int, typer.Option(metavar="N", min=0, help="Next best cells to list for each nucleus.")
     ] = 3,
+    adapt: Adapt = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -63,6 +65,7 @@ def annotate(
             cells,
             specimens,
             alternatives=alternatives,
+            adapt=adapt,
             workers=workers,
             dask=dask,
             progress=steps(watch, "matching"),

@@ -22,6 +22,10 @@ Inputs = Annotated[
 AtlasFile = Annotated[
     str, typer.Argument(metavar="ATLAS", help="Atlas file (.h5) of eutely build.")
 ]
+Adapt = Annotated[
+    bool,
+    typer.Option("--adapt", help="Shift the atlas to the cohort first; for ten or more specimens."),
+]
 VoxelSize = Annotated[
     str | None,
     typer.Option(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from eutely.cli.common import (
+    Adapt,
     AtlasFile,
     Dask,
     Inputs,
@@ -25,6 +26,7 @@ def evaluate(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="F", help="File for all figures.")
     ] = None,
+    adapt: Adapt = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -49,7 +51,12 @@ def evaluate(
     specimens = [reading.specimen for reading in read_all(inputs, voxel_size, quiet)]
     with watching(quiet) as watch:
         result = evaluate_all(
-            found, specimens, workers=workers, dask=dask, progress=steps(watch, "matching")
+            found,
+            specimens,
+            adapt=adapt,
+            workers=workers,
+            dask=dask,
+            progress=steps(watch, "matching"),
         ).as_dict()
     if json_file is not None:
         with whole(json_file) as aside:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eutely import evaluation
+from eutely.adapt import annotate_cohort
 from eutely.annotation import Annotation
 from eutely.annotation import annotate as annotate_one
 from eutely.atlas import Atlas
@@ -44,6 +45,7 @@ def annotate(
     specimens: Sequence[Specimen],
     *,
     alternatives: int = 3,
+    adapt: bool = False,
     workers: int | None = None,
     dask: str | None = None,
     progress: Progress | None = None,
@@ -58,6 +60,8 @@ def annotate(
         of the atlas's kind and unit; their names do not matter.
     alternatives
         next best cells to report for each nucleus.
+    adapt
+        shift the atlas to the cohort first; for ten or more specimens of one series.
     workers, dask
         where to run, as of `eutely.build`.
     progress
@@ -65,6 +69,10 @@ def annotate(
     """
     bare = [one.without_names() for one in specimens]
     with open_executor(workers, dask) as executor:
+        if adapt:
+            return annotate_cohort(
+                atlas, bare, executor, alternatives=alternatives, progress=progress
+            )
         shared = (atlas, alternatives)
         return list(executor.map(_annotated, bare, shared=shared, progress=progress))
 
@@ -73,6 +81,7 @@ def evaluate(
     atlas: Atlas,
     specimens: Sequence[Specimen],
     *,
+    adapt: bool = False,
     workers: int | None = None,
     dask: str | None = None,
     progress: Progress | None = None,
@@ -85,6 +94,8 @@ def evaluate(
         with names.
     specimens
         at least one with names; they are annotated without looking at them.
+    adapt
+        as of `annotate`.
     workers, dask
         where to run, as of `eutely.build`.
     progress
@@ -92,8 +103,19 @@ def evaluate(
     """
     if not any(atlas.names):
         raise AtlasError("the atlas has no names yet; give it some with 'eutely name' first")
-    with open_executor(workers, dask) as executor:
-        return evaluation.evaluate(atlas, specimens, executor, progress)
+    found = annotate(
+        atlas,
+        specimens,
+        alternatives=0,
+        adapt=adapt,
+        workers=workers,
+        dask=dask,
+        progress=progress,
+    )
+    return evaluation.evaluation(
+        evaluation.score(specimen, one.names)
+        for specimen, one in zip(specimens, found, strict=True)
+    )
 
 
 def _annotated(atlas: Atlas, alternatives: int, specimen: Specimen) -> Annotation:

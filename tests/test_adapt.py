@@ -1,0 +1,58 @@
+"""A cohort whose cells are moved in the same way: the atlas follows, a specimen never itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eutely
+from eutely.adapt import PRIOR, shifted
+from eutely.atlas import Atlas
+from eutely.config import resolve
+from eutely.evaluation import evaluation, score
+
+
+@pytest.fixture(scope="module")
+def atlas() -> Atlas:
+    settings = resolve(overrides={"refine.folds": 2})
+    cohort = eutely.simulate(specimens=6, cells=60, variation=0.5)
+    return eutely.build(cohort, config=settings, supervised=True, workers=1).atlas
+
+
+def test_cells_move_by_their_share(atlas: Atlas) -> None:
+    moved = np.array([4.0, -2.0, 1.0])
+    places = np.repeat((atlas.means + moved)[None], 5, axis=0)
+    places[:, 3] = np.nan  # nobody has this cell
+    places[1:, 7] = np.nan
+    result = shifted(atlas, places)
+    np.testing.assert_allclose(result.means[0], atlas.means[0] + moved * 5 / (5 + PRIOR))
+    np.testing.assert_allclose(result.means[7], atlas.means[7] + moved / (1 + PRIOR))
+    np.testing.assert_array_equal(result.means[3], atlas.means[3])
+    first, second = atlas.edges.T
+    change = (result.means - atlas.means)[first] - (result.means - atlas.means)[second]
+    np.testing.assert_allclose(result.offsets - atlas.offsets, change, atol=1e-12)
+
+
+def test_nobody_there_moves_nothing(atlas: Atlas) -> None:
+    assert shifted(atlas, np.full((2, len(atlas), 3), np.nan)) is atlas
+    assert shifted(atlas, np.empty((0, len(atlas), 3))) is atlas
+
+
+def test_adapted_annotations_are_as_good_and_the_same_at_any_number_of_workers(
+    atlas: Atlas,
+) -> None:
+    cohort = eutely.simulate(specimens=6, cells=60, variation=0.5, seed=4)
+    one, two = (eutely.annotate(atlas, cohort, adapt=True, workers=n) for n in (1, 2))
+    for mine, other in zip(one, two, strict=True):
+        np.testing.assert_array_equal(mine.cells, other.cells)
+        np.testing.assert_array_equal(mine.confidence, other.confidence)
+    right = evaluation(score(a, b.names) for a, b in zip(cohort, one, strict=True))
+    assert right.mean >= eutely.evaluate(atlas, cohort, workers=1).mean - 0.01
+    assert eutely.evaluate(atlas, cohort, adapt=True, workers=1) == right
+
+
+def test_a_specimen_alone_gets_the_atlas_as_it_is(atlas: Atlas) -> None:
+    alone = eutely.simulate(specimens=1, cells=60, seed=9)
+    (plain,) = eutely.annotate(atlas, alone, workers=1)
+    (adapted,) = eutely.annotate(atlas, alone, adapt=True, workers=1)
+    np.testing.assert_array_equal(plain.cells, adapted.cells)
