@@ -13,7 +13,7 @@ def report(
     figures: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Write each figure as SVG and PDF, too (needs eutely[plots])."
+            metavar="DIR", help="Write each figure as SVG and PDF, too (needs the extra plots)."
         ),
     ] = None,
     verbose: Verbose = False,

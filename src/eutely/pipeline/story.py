@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError, ReadError
-from eutely.evaluation import Evaluation, Score
+from eutely.evaluation import Evaluation, Score, majority_names
 from eutely.io.atlas import read_atlas
 from eutely.io.record import Record, read_record, write_record
 from eutely.io.whole import whole
@@ -109,6 +109,10 @@ def _story(atlas: Atlas, record: Record) -> Story:
     own = np.split(record.arrays["own"], np.cumsum(record.arrays["counts"])[:-1])
     if any(len(cells) and cells.max() >= len(atlas) for cells in own):
         raise EutelyError("the atlas is not the one of this run; build it again")
+    if any(data["truth"]) and not any(atlas.names):
+        # For the page only, so that it can say which cells are confused.
+        truth = [row or [""] * len(cells) for row, cells in zip(data["truth"], own, strict=True)]
+        atlas = atlas.named(majority_names(own, truth, len(atlas)))
     shown = [
         Shown(
             fit.specimen,
