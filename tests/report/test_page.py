@@ -80,14 +80,14 @@ def test_an_atlas_alone_has_a_page() -> None:
     page = render(Story(atlas, kind="atlas"))
     assert "An atlas of 20 cells" in page
     assert "This page was made from an atlas alone" in page
-    assert "Nothing was learned" not in page
+    assert "No trials were run" not in page
 
 
 def test_what_a_reader_would_miss_is_told() -> None:
     atlas, shown = toy_cohort(3, 20)
     plain = [Shown(one.name, one.positions, one.cells) for one in shown]
     page = render(Story(atlas, kind="build", specimens=plain))
-    assert "Nothing was learned in this run" in page
+    assert "No trials were run" in page
     assert "No accuracy" in page
     assert "<svg" not in page
 

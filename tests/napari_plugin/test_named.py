@@ -1,0 +1,95 @@
+"""What the napari plugin knows without napari: tables, colours, places, pins."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eutely.errors import ReadError
+from eutely.io.volumes import write_volume
+from eutely.napari.layers import TABLE
+from eutely.napari.named import GREY, colour_of, places, read_named
+from eutely.napari.pins import read_pins, write_pins
+from eutely.napari.reader import get_reader, table_of
+
+TEXT = """id,cell,name,confidence,alternatives
+7,0,AVAL,0.9900,AVAR:0.01
+3,1,,0.4000,AVAL:0.3;12:0.2
+9,,,,
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A volume of two nuclei, 3 and 7, and a table that knows of a third."""
+    labels = np.zeros((4, 6, 8), np.uint16)
+    labels[1:3, 1:3, 1:3] = 7
+    labels[2, 4, 5:8] = 3
+    write_volume(labels, tmp_path / "worm.tif", (0.5, 0.5, 2.0))
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "worm.csv").write_text(TEXT)
+    return tmp_path
+
+
+def test_a_table_is_read(folder: Path) -> None:
+    named = read_named(folder / "named" / "worm.csv")
+    assert named.specimen == "worm"
+    assert named.names == ("AVAL", "cell 1", "")
+    assert named.uncertain().tolist() == [2, 1]  # no cell at all, then 40%
+    assert named.alternatives[1] == "AVAL:0.3;12:0.2"
+
+
+def test_another_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "nuclei.csv").write_text("id,x,y,z\n1,2,3,4\n")
+    with pytest.raises(ReadError, match="not a table of eutely annotate"):
+        read_named(tmp_path / "nuclei.csv")
+    (tmp_path / "bad.csv").write_text("id,cell,name,confidence\none,0,A,0.5\n")
+    with pytest.raises(ReadError, match="expected what eutely annotate wrote"):
+        read_named(tmp_path / "bad.csv")
+
+
+def test_a_cell_has_one_colour_everywhere(folder: Path) -> None:
+    assert colour_of("AVAL") == colour_of(" aval")
+    assert len({colour_of(f"cell {number}") for number in range(500)}) == 500
+    assert read_named(folder / "named" / "worm.csv").colours()[9] == GREY
+
+
+def test_centroids_of_labels() -> None:
+    labels = np.zeros((3, 4, 5), int)
+    labels[1, 1:3, 2] = 4
+    found = places(labels, np.array([4, 8]))
+    assert found[0].tolist() == [1, 1.5, 2]
+    assert np.isnan(found[1]).all()
+
+
+def test_a_volume_is_opened_with_its_table(folder: Path) -> None:
+    assert table_of(folder / "worm.tif") == folder / "named" / "worm.csv"
+    reader = get_reader(str(folder / "worm.tif"))
+    assert reader is not None
+    (labels, of_labels, kind), (points, of_points, other) = reader(str(folder / "worm.tif"))
+    assert (kind, other) == ("labels", "points")
+    assert labels.shape == (4, 6, 8)
+    assert of_labels["scale"] == of_points["scale"] == (2.0, 0.5, 0.5)
+    assert of_labels["colormap"][7] == colour_of("AVAL")
+    assert of_labels["metadata"][TABLE].endswith("worm.csv")
+    assert points.tolist() == [[1.5, 1.5, 1.5], [2, 4, 6]]  # 7 and 3; 9 is not in the volume
+    assert of_points["features"]["name"].tolist() == ["AVAL", "cell 1"]
+
+
+def test_a_volume_without_a_table_is_left_to_others(tmp_path: Path) -> None:
+    write_volume(np.ones((2, 3, 4), np.uint8), tmp_path / "worm.tif", 1.0)
+    assert get_reader(str(tmp_path / "worm.tif")) is None
+    assert get_reader(["a.tif", "b.tif"]) is None
+
+
+def test_pins_are_kept_and_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "pins.csv"
+    assert read_pins(path) == {}
+    write_pins({("b", 2): "AVAR", ("a", 10): "X", ("a", 9): "with, comma"}, path)
+    lines = ["specimen,id,name", 'a,9,"with, comma"', "a,10,X", "b,2,AVAR"]
+    assert path.read_text().splitlines() == lines
+    write_pins(read_pins(path) | {("b", 2): "AVAL"}, path)
+    assert read_pins(path)["b", 2] == "AVAL"
+    path.write_text("x,y\n1,2\n")
+    with pytest.raises(ReadError, match="expected the columns"):
+        read_pins(path)

@@ -1,0 +1,83 @@
+"""The plugin in napari itself, without a screen."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eutely.io.volumes import write_volume
+from eutely.napari.named import colour_of
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+with warnings.catch_warnings(action="ignore"):  # what napari and Qt warn about is theirs
+    napari = pytest.importorskip("napari", reason="no napari: pip install 'eutely[napari]'")
+    npe2 = pytest.importorskip("npe2")
+pytestmark = pytest.mark.filterwarnings("default")
+
+ROWS = ["id,cell,name,confidence", "7,0,AVAL,0.99", "3,1,AVAR,0.4", "5,2,AVBL,0.2"]
+
+
+@pytest.fixture
+def viewer() -> Iterator[Any]:
+    pytest.importorskip("qtpy.QtWidgets", exc_type=ImportError)
+    one = napari.Viewer(show=False)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def worm(tmp_path: Path) -> Path:
+    labels = np.zeros((6, 8, 10), np.uint16)
+    for number, corner in ((7, (1, 1, 1)), (3, (3, 4, 5)), (5, (4, 6, 8))):
+        z, y, x = corner
+        labels[z : z + 2, y : y + 2, x : x + 2] = number
+    write_volume(labels, tmp_path / "worm.tif", (0.5, 0.5, 1.0))
+    (tmp_path / "worm.csv").write_text("\n".join(ROWS) + "\n")
+    return tmp_path / "worm.tif"
+
+
+def test_the_manifest_is_right() -> None:
+    manifest = npe2.PluginManifest.from_file(
+        Path(__file__).parents[2] / "src" / "eutely" / "napari" / "napari.yaml"
+    )
+    manifest.validate_imports()
+    assert manifest.contributions.readers[0].accepts_directories
+
+
+def test_check_names(viewer: Any, worm: Path, tmp_path: Path) -> None:
+    from eutely.napari.reader import read_layers
+    from eutely.napari.widget import Check
+
+    widget = Check(viewer)
+    for data, options, kind in read_layers(str(worm)):
+        viewer._add_layer_from_data(data, options, kind)
+    labels = viewer.layers["worm"]
+    np.testing.assert_allclose(labels.get_color(7), colour_of("AVAL"), atol=0.01)
+    assert widget.list.count() == 2
+    assert "AVBL   20%" in widget.list.item(0).text()
+    assert list(viewer.layers["names of worm"].features["name"]) == ["AVAL", "AVAR", "AVBL"]
+
+    widget.list.setCurrentRow(0)
+    assert labels.selected_label == 5
+    np.testing.assert_allclose(widget.camera.center, (4.5, 3.25, 4.25))
+    widget.right.setText("AVBR")
+    widget.pin()
+    assert widget.list.currentRow() == 1
+    assert "✓ AVBR" in widget.list.item(0).text()
+    widget.write_to(tmp_path / "pins.csv")
+    assert (tmp_path / "pins.csv").read_text() == "specimen,id,name\nworm,5,AVBR\n"
+
+
+def test_a_wrong_table_is_told(viewer: Any, tmp_path: Path) -> None:
+    from eutely.napari.widget import Check
+
+    widget = Check(viewer)
+    widget.load(tmp_path / "nothing.csv")
+    assert widget.words.text() == "Open a label volume first."
+    viewer.add_labels(np.ones((3, 4, 5), int), name="worm")
+    widget.load(tmp_path / "nothing.csv")
+    assert "not a table of eutely annotate" in widget.words.text()
