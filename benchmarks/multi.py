@@ -7,15 +7,10 @@ pylibmgm where it is installed (extra ``bench``). Prints tables and merges the f
 """
 
 import argparse
-import json
 import multiprocessing
-import os
-import platform
 import resource
-import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -32,36 +27,10 @@ from eutely.multi import (
     synchronisation_loss,
     synchronise,
 )
+from figures import Figures, keep, one_core, rows_with, table, timed
 from worms import aligned, dense_matchings, sparse_matchings, warped, worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "multi.json"
-Figures = dict[str, Any]
-
-
-def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
-    """Return the result and the least time of ``call``, seconds of this process."""
-    best = np.inf
-    for _ in range(repeats):
-        start = time.process_time()
-        result = call()
-        best = min(best, time.process_time() - start)
-    return result, best
-
-
-def table(title: str, rows: list[Figures]) -> None:
-    """Print ``rows`` under each other."""
-    print(f"\n{title}")
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    cells = [keys] + [
-        [
-            f"{row.get(key, ''):.6g}" if isinstance(row.get(key), float) else str(row.get(key, ""))
-            for key in keys
-        ]
-        for row in rows
-    ]
-    widths = [max(len(line[k]) for line in cells) for k in range(len(keys))]
-    for line in cells:
-        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
 
 
 # pylibmgm -------------------------------------------------------------------------------------
@@ -147,17 +116,7 @@ def section_synchronise(options: argparse.Namespace) -> Figures:
                 row["times faster"] = (found[1] if found else options.limit) / seconds
             rows.append(row)
             table("synchronisation", rows)
-    return {"rows": rows_with(options.results, "synchronise", rows)}
-
-
-def rows_with(results: Figures, section: str, rows: list[Figures]) -> list[Figures]:
-    """Return ``rows`` and those found before for other sizes, modes or levels of the peer."""
-
-    def key(row: Figures) -> tuple[Any, ...]:
-        return row["worms"], row["mode"], row.get("peer level", "")
-
-    known = {key(row): row for row in results.get(section, {}).get("rows", [])}
-    return [row for _, row in sorted((known | {key(row): row for row in rows}).items())]
+    return {"rows": rows_with(RESULTS, "synchronise", rows, "worms", "mode", "peer level")}
 
 
 @cache
@@ -290,19 +249,9 @@ def main() -> None:
     parser.add_argument("--peer", default="EXHAUSTIVE", help="its level, or none")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each run of it")
     options = parser.parse_args()
-    results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-    options.results = results
+    one_core()
     for name in options.sections:
-        figures = SECTIONS[name](options)
-        results[name] = {
-            "command": " ".join(["python", "benchmarks/multi.py", *sys.argv[1:]]),
-            "date": datetime.now(UTC).date().isoformat(),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
-            f"Python {platform.python_version()}",
-            **figures,
-        }
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        keep(RESULTS, name, SECTIONS[name](options))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from eutely.arrays import pair_cost, pair_list
 from eutely.atlas import Atlas
+from eutely.costs.dense import dense_costs
 from eutely.costs.gaussian import Costs, between, to_atlas
 from eutely.costs.grid import neighbour_graph
 from eutely.errors import ProblemError
@@ -49,6 +50,14 @@ def test_candidates_are_near_or_among_the_cheapest(two, least, nu):
     p = problem.arrays
     assert np.array_equal(np.argwhere(allowed), np.stack([p.owners, p.labels], axis=1))
     assert np.allclose(p.linear, total[p.owners, p.labels] - 7.0)
+
+
+@given(clouds())
+def test_dense_costs_are_those_of_all_pairs(two):
+    left, right = two
+    cen, rad = all_costs(left, right)
+    assert np.allclose(dense_costs(left, right, CEN, RAD, 7.0), cen + rad - 7.0)
+    assert np.allclose(dense_costs(left, right, CEN, unassigned=7.0), cen - 7.0)
 
 
 @given(clouds(), st.integers(0, 5))

@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from eutely.arrays import transpose
+from eutely.errors import ProblemError
+from eutely.solve import solve_dense
 from eutely.solve.lap_dense import lap_dense
 from eutely.solve.lap_sparse import lap_sparse
 
@@ -60,3 +62,20 @@ def test_sparse_assignment_is_optimal_from_any_prices(case):
             costs = costs + rng.normal(size=costs.shape)
         else:
             v = -3 * rng.random(len(v))
+
+
+@given(cost_matrices())
+def test_dense_problems_are_solved_and_proven(case):
+    costs, allowed, _ = case
+    given_ = np.where(allowed, costs, np.inf)
+    solution = solve_dense(given_)
+    assert solution.objective == pytest.approx(cheapest(costs, allowed), abs=1e-9)
+    assert solution.bound == solution.objective
+    rows = np.flatnonzero(solution.matching >= 0)
+    assert solution.objective == pytest.approx(given_[rows, solution.matching[rows]].sum())
+
+
+@pytest.mark.parametrize("bad", [[[np.nan]], [[-np.inf]], [1.0]])
+def test_bad_dense_costs_are_refused(bad):
+    with pytest.raises(ProblemError, match="costs"):
+        solve_dense(bad)

@@ -153,13 +153,18 @@ def _writable(values: ArrayLike) -> NDArray[np.float64]:
     return np.array(values, dtype=np.float64)
 
 
-def _shared(variances: ArrayLike, what: str) -> NDArray[np.float64]:
-    values = np.asarray(variances, dtype=np.float64)
+def variances(given: ArrayLike, what: str) -> NDArray[np.float64]:
+    """Return variances along the axes as (3,), or say what is wrong with them."""
+    values = np.asarray(given, dtype=np.float64)
     if values.shape != (3,) or not (values > 0).all():
         raise ProblemError(
             f"variances '{what}' are {values.tolist()}; expected three positive numbers"
         )
-    return np.diag(1.0 / values)[None]
+    return values
+
+
+def _shared(given: ArrayLike, what: str) -> NDArray[np.float64]:
+    return np.diag(1.0 / variances(given, what))[None]
 
 
 def _problem(

@@ -21,6 +21,7 @@ from eutely.solve.fusion import (
     new_search,
     take_over,
 )
+from eutely.solve.lap_dense import lap_dense
 from eutely.solve.lap_sparse import lap_sparse
 from eutely.solve.local import search_around
 from eutely.solve.state import State, new_state
@@ -146,6 +147,32 @@ def solve(
     # Rounding may lift a tight bound above the objective; the optimum is below both.
     lowest = min(float(lower_bound(p, sweeps)), objective) if bound else None
     return Solution(matching, objective, lowest, time.perf_counter() - begin)
+
+
+def solve_dense(costs: ArrayLike) -> Solution:
+    """Return the cheapest matching when any two nodes may be matched and only linear costs count.
+
+    Parameters
+    ----------
+    costs
+        (n_left, n_right), minus the cost of leaving a node unmatched, so that only negative ones
+        attract; inf forbids. `eutely.costs.dense.dense_costs` gives those of two specimens.
+
+    Examples
+    --------
+    >>> solve_dense([[-1.0, -3.0], [-2.0, -3.5]]).matching.tolist()
+    [1, 0]
+    """
+    begin = time.perf_counter()
+    matrix = np.ascontiguousarray(costs, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise ProblemError(f"costs have shape {matrix.shape}, expected (n_left, n_right)")
+    if np.isnan(matrix).any() or (matrix.size and matrix.min() == -np.inf):
+        raise ProblemError("costs hold NaN or -inf; forbid an assignment by +inf")
+    matching, _, _ = lap_dense(matrix)
+    rows = np.flatnonzero(matching >= 0)
+    objective = float(matrix[rows, matching[rows]].sum())
+    return Solution(matching, objective, objective, time.perf_counter() - begin)
 
 
 def _effort(effort: str | Effort) -> Effort:

@@ -1,0 +1,77 @@
+"""What benchmarks share: times of one core, tables, and figures that are kept by section."""
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Figures = dict[str, Any]
+
+
+def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
+    """Return the result and the least time of ``call``, seconds of this process."""
+    best = np.inf
+    for _ in range(repeats):
+        start = time.process_time()
+        result = call()
+        best = min(best, time.process_time() - start)
+    return result, best
+
+
+def one_core() -> None:
+    """Stay on one core, as everything compared does."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def table(title: str, rows: list[Figures]) -> None:
+    """Print ``rows`` under each other."""
+    print(f"\n{title}")
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    cells = [keys] + [
+        [
+            f"{row.get(key, ''):.6g}" if isinstance(row.get(key), float) else str(row.get(key, ""))
+            for key in keys
+        ]
+        for row in rows
+    ]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(keys))]
+    for line in cells:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+    sys.stdout.flush()
+
+
+def known(path: Path) -> Figures:
+    """Return the figures found so far."""
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def keep(path: Path, section: str, figures: Figures) -> None:
+    """Put the figures of one section into the file; the others stay as they are."""
+    results = known(path)
+    results[section] = {
+        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}",
+        **figures,
+    }
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def rows_with(path: Path, section: str, rows: list[Figures], *keys: str) -> list[Figures]:
+    """Return ``rows`` and those found before that differ in ``keys``."""
+
+    def key(row: Figures) -> tuple[Any, ...]:
+        return tuple(row.get(name, "") for name in keys)
+
+    before = {key(row): row for row in known(path).get(section, {}).get("rows", [])}
+    return [row for _, row in sorted((before | {key(row): row for row in rows}).items())]
