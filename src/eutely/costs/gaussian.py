@@ -179,17 +179,7 @@ def _problem(
     limits = Limits(cen, rad, costs.nu_cen, costs.tau_cen, costs.tau_rad, costs.least)
     found = candidates(expected, points, radii, limits)
     layout, rows = table_layout(found.starts, offsets.starts, offsets.ends)
-    values = fill_offsets(
-        found.starts,
-        found.labels,
-        expected.means,
-        points,
-        offsets,
-        rows,
-        layout,
-        off,
-        costs.nu_off,
-    )
+    values = fill_offsets(found, expected.means, points, offsets, (layout, rows), off, costs.nu_off)
     arrays = Arrays(
         found.starts,
         found.labels,

@@ -29,8 +29,108 @@ class Offsets(NamedTuple):
     roots: NDArray[np.float64]
 
 
-@kernel
 def fill_offsets(
+    found: Any, means: Any, points: Any, offsets: Offsets, layout: Any, weight: float, nu: float
+) -> NDArray[np.float32]:
+    """Return the values of full tables (see `eutely.arrays.Arrays`), (q,) float32.
+
+    With the displacement d_is = mean_i - x_s the deviation of an offset is residual_ij + d_is -
+    d_jt: small numbers, so that single precision holds the squares. Each end takes half of the
+    residual, so that both directions of an edge give the same bits.
+
+    Parameters
+    ----------
+    found
+        candidates, with ``starts`` and ``labels``.
+    means, points
+        (n, 3), (m, 3) float64, expected positions of the left and positions of the right side.
+    offsets
+        expected offsets.
+    layout
+        ``edge_offsets`` and ``row_starts`` of the tables.
+    weight, nu
+        factor on the costs, and degrees of freedom of a Student-t or 0.
+    """
+    shared = len(offsets.roots) == 1 and not offsets.residuals.any()
+    values: NDArray[np.float32]
+    if shared:
+        values = _fill_shared(
+            found.starts, found.labels, means, points, offsets, layout[1], weight, nu
+        )
+    else:
+        values = _fill_each(
+            found.starts, found.labels, means, points, offsets, layout[1], layout[0], weight, nu
+        )
+    return values
+
+
+@kernel
+def _fill_shared(
+    starts: Any,
+    labels: Any,
+    means: Any,
+    points: Any,
+    offsets: Any,
+    row_starts: Any,
+    weight: float,
+    nu: float,
+) -> Any:
+    """Fill the tables when all offsets share one precision and none has a residual.
+
+    The displacements of all neighbours' candidates then stand in a row, and so do the costs.
+    """
+    values = np.empty(row_starts[-1], dtype=np.float32)
+    scale = np.sqrt(weight) if nu == 0.0 else 1.0
+    root = offsets.roots[0]
+    own = np.empty((3, len(labels)), dtype=np.float32)
+    widest = 0
+    for i in range(len(starts) - 1):
+        width = 0
+        for e in range(offsets.starts[i], offsets.starts[i + 1]):
+            width += starts[offsets.ends[e] + 1] - starts[offsets.ends[e]]
+        widest = max(widest, width)
+        for a in range(starts[i], starts[i + 1]):
+            s = labels[a]
+            x = means[i, 0] - points[s, 0]
+            y = means[i, 1] - points[s, 1]
+            z = means[i, 2] - points[s, 2]
+            for k in range(3):
+                own[k, a] = (root[k, 0] * x + root[k, 1] * y + root[k, 2] * z) * scale
+    others = np.empty((3, widest), dtype=np.float32)
+    rivals = np.empty((2, widest), dtype=np.int32)
+    mine = np.full(len(points), -1, dtype=np.int32)
+    for i in range(len(starts) - 1):
+        width, shares = 0, 0
+        for a in range(starts[i], starts[i + 1]):
+            mine[labels[a]] = a
+        for e in range(offsets.starts[i], offsets.starts[i + 1]):
+            for b in range(starts[offsets.ends[e]], starts[offsets.ends[e] + 1]):
+                if mine[labels[b]] >= 0:
+                    rivals[0, shares], rivals[1, shares] = mine[labels[b]], width
+                    shares += 1
+                for k in range(3):
+                    others[k, width] = own[k, b]
+                width += 1
+        first, second, third = others[0][:width], others[1][:width], others[2][:width]
+        for a in range(starts[i], starts[i + 1]):
+            u, v, w = own[0, a], own[1, a], own[2, a]
+            row = values[row_starts[a] : row_starts[a] + width]  # no negative index, for SIMD
+            for b in range(width):
+                p, q, r = u - first[b], v - second[b], w - third[b]
+                row[b] = p * p + q * q + r * r
+            if nu > 0.0:
+                for b in range(width):
+                    row[b] = weight * robust(row[b], nu)
+        # Candidates that share a right node cannot both be chosen.
+        for k in range(shares):
+            values[row_starts[rivals[0, k]] + rivals[1, k]] = 0.0
+        for a in range(starts[i], starts[i + 1]):
+            mine[labels[a]] = -1
+    return values
+
+
+@kernel
+def _fill_each(
     starts: Any,
     labels: Any,
     means: Any,
@@ -41,12 +141,7 @@ def fill_offsets(
     weight: float,
     nu: float,
 ) -> Any:
-    """Return the values of full tables (see `eutely.arrays.Arrays`), (q,) float32.
-
-    With the displacement d_is = mean_i - x_s the deviation of an offset is residual_ij + d_is -
-    d_jt: small numbers, so that single precision holds the squares. Each end takes half of the
-    residual, so that both directions of an edge give the same bits.
-    """
+    """Fill the tables when every offset has a precision of its own."""
     values = np.empty(row_starts[-1], dtype=np.float32)
     widest = 0
     for i in range(len(starts) - 1):
@@ -55,7 +150,10 @@ def fill_offsets(
     second_axis = np.empty(widest, dtype=np.float32)
     third_axis = np.empty(widest, dtype=np.float32)
     scale = np.float32(np.sqrt(weight)) if nu == 0.0 else np.float32(1.0)
+    mine = np.full(len(points), -1, dtype=np.int32)
     for i in range(len(starts) - 1):
+        for a in range(starts[i], starts[i + 1]):
+            mine[labels[a]] = a
         for e in range(offsets.starts[i], offsets.starts[i + 1]):
             j = offsets.ends[e]
             root = offsets.roots[min(e, len(offsets.roots) - 1)]
@@ -88,18 +186,10 @@ def fill_offsets(
                 if nu > 0.0:
                     for b in range(width):
                         row[b] = weight * robust(row[b], nu)
-            _clear_conflicts(starts, labels, i, j, row_starts, edge_offsets[e], values)
+            for b in range(width):
+                a = mine[labels[first + b]]
+                if a >= 0:  # they share a right node, so they cannot both be chosen
+                    values[row_starts[a] + edge_offsets[e] + b] = 0.0
+        for a in range(starts[i], starts[i + 1]):
+            mine[labels[a]] = -1
     return values
-
-
-@kernel
-def _clear_conflicts(
-    starts: Any, labels: Any, i: int, j: int, row_starts: Any, offset: int, values: Any
-) -> None:
-    """Set the costs of candidates of i and j that share a right node to 0."""
-    b = starts[j]
-    for a in range(starts[i], starts[i + 1]):
-        while b < starts[j + 1] and labels[b] < labels[a]:
-            b += 1
-        if b < starts[j + 1] and labels[b] == labels[a]:
-            values[row_starts[a] + offset + b - starts[j]] = 0.0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eutely.kernel import kernel
-from eutely.solve.lap_sparse import lap_sparse
+from eutely.solve.lap_sparse import lap_again
 from eutely.solve.state import add_row
 
 PULL = 0.03
@@ -70,9 +70,10 @@ def frank_wolfe(
     """
     count = len(x)
     gradient = linear + product
+    chosen = corner.copy()
     for _ in range(steps):
-        chosen, _u = lap_sparse(
-            p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v
+        lap_again(
+            p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v, chosen
         )
         slope, bend = 0.0, 0.0
         for i in range(len(chosen)):
@@ -106,9 +107,7 @@ def frank_wolfe(
     pull = PULL * _spread(p, gradient)
     for a in range(count):
         gradient[a] -= pull * x[a]
-    chosen, _u = lap_sparse(
-        p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v
-    )
+    lap_again(p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v, chosen)
     return chosen
 
 

@@ -17,7 +17,7 @@ from eutely.solve.frank_wolfe import barycentre, frank_wolfe, product_of
 from eutely.solve.lap_sparse import lap_sparse
 from eutely.solve.local import search_around
 from eutely.solve.merge import merge
-from eutely.solve.random import stream, uniform
+from eutely.solve.random import uniform
 from eutely.solve.state import State, changed_state, cost_of, new_state
 
 POOL = 4
@@ -104,9 +104,10 @@ def from_relaxation(p: Arrays, search: Search, steps: int, linear_start: bool) -
     return state
 
 
-def take_over(p: Arrays, state: State, search: Search, other: NDArray[np.int32]) -> bool:
+@kernel
+def take_over(p: Any, state: Any, search: Any, other: Any) -> bool:
     """Merge ``other`` into ``state``, search around what changed; say whether anything did."""
-    count = int(merge(p, state, other, search.changed))
+    count = merge(p, state, other, search.changed)
     search_around(p, state, search.changed, count, search.queue, search.waiting)
     return count > 0
 
@@ -147,8 +148,9 @@ def perturbed(p: Any, state: Any, strength: float, random: Any) -> Any:
     return linear, x
 
 
+@kernel
 def fusion_round(
-    p: Any, state: Any, search: Any, scale: float, steps: int, seed: int, number: int
+    p: Any, state: Any, search: Any, strength: float, steps: int, random: Any, number: int
 ) -> float:
     """Improve ``state`` by one proposal and return its objective.
 
@@ -160,15 +162,16 @@ def fusion_round(
         changed in place, never for the worse.
     search
         memory, changed.
-    scale
-        typical `margin`.
+    strength
+        by how much a proposal makes chosen candidates dearer, at most.
     steps
         Frank-Wolfe steps at most.
-    seed, number
-        of the search, and of this round.
+    random
+        (1,) uint64, see `eutely.solve.random.stream`.
+    number
+        of this round, from 0.
     """
-    strength = scale * STRENGTHS[number % len(STRENGTHS)]
-    linear, x = perturbed(p, state, strength, stream(seed, number))
+    linear, x = perturbed(p, state, strength, random)
     product = state.marginal - p.linear
     chosen = frank_wolfe(
         p,
@@ -186,4 +189,4 @@ def fusion_round(
         for back in range(1, min(number, POOL) + 1):
             take_over(p, state, search, search.pool[(number - back) % POOL])
     search.pool[number % POOL] = proposal.chosen
-    return float(cost_of(p, state))
+    return cost_of(p, state)

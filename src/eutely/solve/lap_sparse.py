@@ -16,6 +16,9 @@ from eutely.kernel import kernel
 BIDS = 6
 """Bids a row on average, before the rows still without a column are left to augmenting paths."""
 
+SAME = 1e-12
+"""Relative difference up to which two costs are the same."""
+
 
 @kernel
 def lap_sparse(
@@ -45,8 +48,28 @@ def lap_sparse(
     u
         (n,) float64, prices of rows.
     """
+    chosen = np.full(len(starts) - 1, -1, dtype=np.int32)
+    u = lap_again(starts, labels, owners, column_starts, column_items, costs, v, chosen)
+    return chosen, u
+
+
+@kernel
+def lap_again(
+    starts: Any,
+    labels: Any,
+    owners: Any,
+    column_starts: Any,
+    column_items: Any,
+    costs: Any,
+    v: Any,
+    chosen: Any,
+) -> Any:
+    """Change ``chosen`` from the assignment of a similar problem to the cheapest; return ``u``.
+
+    As `lap_sparse`. Rows to which their candidate still looks best keep it: prices alone would not
+    tell, since at good prices most rows see several candidates that are equally cheap.
+    """
     n, m = len(starts) - 1, len(column_starts) - 1
-    chosen = np.full(n, -1, dtype=np.int32)
     taken = np.full(m, -1, dtype=np.int32)
     free, count = _bid(starts, labels, owners, costs, v, chosen, taken)
     longest = max(n, m)
@@ -72,19 +95,34 @@ def lap_sparse(
     if undersold:
         for j in range(m):
             v[j] = costs[taken[j]] - u[owners[taken[j]]] if taken[j] >= 0 else 0.0
-    return chosen, u
+    return u
 
 
 @kernel
 def _bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, taken: Any) -> Any:
     """Let each row outbid the owner of its best column by the margin to its second best.
 
-    Returns the rows left without a column although they want one, and how many they are.
+    Rows whose candidate in ``chosen`` is still the best for them begin with it. Returns the rows
+    left without a column although they want one, and how many they are.
     """
     n = len(starts) - 1
-    waiting = np.arange(n - 1, -1, -1).astype(np.int32)
+    waiting = np.empty(n, dtype=np.int32)
     free = np.empty(n, dtype=np.int32)
-    count, frees = n, 0
+    count, frees = 0, 0
+    for i in range(n - 1, -1, -1):
+        a = chosen[i]
+        if a >= 0:
+            value = costs[a] - v[labels[a]]
+            least = value - SAME * abs(value)
+            kept = value <= 0.0
+            for b in range(starts[i], starts[i + 1]):
+                kept &= costs[b] - v[labels[b]] >= least
+            if kept:
+                taken[labels[a]] = a
+                continue
+            chosen[i] = -1
+        waiting[count] = i
+        count += 1
     bids = BIDS * n
     while count > 0:
         count -= 1

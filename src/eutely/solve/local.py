@@ -159,9 +159,8 @@ def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, own: Any, 
 
 @kernel
 def search_around(p: Any, state: Any, changed: Any, count: int, queue: Any, waiting: Any) -> None:
-    """Run the local search from nodes that changed and their neighbours; buffers as there."""
-    size = 0
+    """Run the local search from nodes that changed; neighbours follow when one moves again."""
     for k in range(count):
-        i = np.int64(changed[k])
-        size = _wake(p, i, np.int64(state.chosen[i]), queue, waiting, 0, size)
-    local_search(p, state, queue, waiting, size)
+        queue[k] = changed[k]
+        waiting[changed[k]] = True
+    local_search(p, state, queue, waiting, count)
