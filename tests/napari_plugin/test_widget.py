@@ -59,6 +59,7 @@ def test_check_names(viewer: Any, worm: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(labels.get_color(7), colour_of("AVAL"), atol=0.01)
     assert widget.list.count() == 2
     assert "AVBL   20%" in widget.list.item(0).text()
+    assert [layer.name for layer in viewer.layers] == ["worm", "names of worm"]
     assert list(viewer.layers["names of worm"].features["name"]) == ["AVAL", "AVAR", "AVBL"]
 
     widget.list.setCurrentRow(0)

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from eutely.napari.named import CLEAR, GREY, Colour, Named, colour_of, places
 
+ON_TOP = "translucent_no_depth"
+"""Names are never hidden by nuclei in front of them."""
+
 LayerData = tuple[Any, dict[str, Any], str]
 
 TABLE = "eutely table"
 """Where the metadata of a labels layer says which table it was opened with."""
 
-SIZE = 4.0
+SIZE = 1.5
 """Of the dots on the nuclei, in units of the layer's scale."""
 
 
@@ -47,10 +50,11 @@ def names_layer(labels: NDArray[Any], scale: tuple[float, ...], named: Named) ->
             "name": f"names of {named.specimen}",
             "scale": scale,
             "features": features,
-            "text": {"string": "{name}", "size": 9, "color": "white", "anchor": "center"},
+            "text": {"string": "{name}", "size": 9, "color": "white", "blending": ON_TOP},
             "face_color": np.array([colour_of(named.names[row]) for row in rows]).reshape(-1, 4),
             "size": SIZE,
             "border_width": 0.0,
+            "blending": ON_TOP,
         },
         "points",
     )

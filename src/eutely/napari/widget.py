@@ -80,8 +80,8 @@ class Check(QWidget):
         """The camera, wherever this version of napari keeps it."""
         return getattr(self.viewer, "scene", self.viewer).camera
 
-    def load(self, table: Path | str) -> None:
-        """Show the annotations of ``table`` on the chosen volume."""
+    def load(self, table: Path | str, *, names: bool = True) -> None:
+        """Show the annotations of ``table`` on the chosen volume; a layer of names if asked."""
         layer = self.layer
         if layer is None:
             self.words.setText("Open a label volume first.")
@@ -95,10 +95,11 @@ class Check(QWidget):
         labels = np.asarray(layer.data)
         self.centres = places(labels, named.ids) * layer.scale
         layer.colormap = DirectLabelColormap(color_dict=colormap(named))
-        points, options, _ = names_layer(labels, tuple(layer.scale), named)
-        if options["name"] in self.viewer.layers:
-            self.viewer.layers.remove(options["name"])
-        self.viewer.add_points(points, **options)
+        if names:
+            points, options, _ = names_layer(labels, tuple(layer.scale), named)
+            if options["name"] in self.viewer.layers:
+                self.viewer.layers.remove(options["name"])
+            self.viewer.add_points(points, **options)
         self.volumes.setCurrentText(layer.name)
         self.right.setCompleter(QCompleter(sorted({name for name in named.names if name})))
         self.rows = named.uncertain().tolist()
@@ -168,7 +169,7 @@ class Check(QWidget):
         """Load the table with which a volume was opened, if it was."""
         table = self.layer.metadata.get(TABLE) if self.layer is not None else None
         if table and (self.named is None or self.named.specimen != Path(table).stem):
-            self.load(table)
+            self.load(table, names=False)  # they were opened together with the volume
 
     def _ask_table(self) -> None:
         path, _ = QFileDialog.getOpenFileName(self, "Annotation table", filter="CSV (*.csv)")

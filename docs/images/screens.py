@@ -1,0 +1,97 @@
+"""Make the screenshots of the documentation from the folder of ``eutely demo``.
+
+    eutely demo -o demo && python docs/images/screens.py demo
+
+Needs Chromium and playwright; ``napari`` as second argument makes that of the plugin instead (needs
+eutely[napari] and a screen, for example that of xvfb-run).
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import PIL.Image
+
+HERE = Path(__file__).parent
+SOFTWARE = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+
+
+def eutely(*words: object) -> None:
+    """Run a command of eutely."""
+    code = "from eutely.cli import main; main()"
+    subprocess.run([sys.executable, "-c", code, *map(str, words)], check=True)
+
+
+def report(demo: Path) -> None:
+    """Take pictures of the page of a run whose cells have names."""
+    from playwright.sync_api import sync_playwright
+
+    run = demo / "screens"
+    shutil.copytree(demo / "run", run, dirs_exist_ok=True)
+    shutil.copy(demo / "named.h5", run / "atlas.h5")
+    eutely("report", run, "-q")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=SOFTWARE
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 850})
+        page.goto((run / "report.html").resolve().as_uri())
+        page.wait_for_function("window.eutely && eutely.atlas.scale > 0")
+        page.wait_for_timeout(500)
+        shoot(page, HERE / "report.png")
+        page.locator("#specimens").scroll_into_view_if_needed()
+        page.evaluate("document.getElementById('specimens').scrollIntoView()")
+        page.locator("#doubtful .row").nth(3).click()
+        page.wait_for_timeout(500)
+        shoot(page, HERE / "report-specimen.png", {"x": 0, "y": 42, "width": 1280, "height": 620})
+        browser.close()
+
+
+def shoot(page: object, path: Path, clip: dict[str, float] | None = None) -> None:
+    """Save a picture of the window with a palette: a third of the size."""
+    page.screenshot(path=path, clip=clip)  # type: ignore[attr-defined]
+    shrink(path)
+
+
+def shrink(path: Path) -> None:
+    """Give a picture a palette."""
+    picture = PIL.Image.open(path).convert("RGB")
+    picture.quantize(256, dither=PIL.Image.Dither.NONE).save(path, optimize=True)
+
+
+def napari(demo: Path) -> None:
+    """Take a picture of the plugin at an uncertain nucleus."""
+    import napari
+    from qtpy.QtWidgets import QApplication
+
+    from eutely.napari.reader import read_layers
+    from eutely.napari.widget import Check
+
+    volumes = demo / "volumes"
+    if not volumes.exists():
+        options = ("--specimens", 1, "--seed", 1, "--format", "tif", "--voxel-size", 1.5)
+        eutely("simulate", "-o", volumes, *options)
+        eutely("annotate", demo / "named.h5", volumes, "-o", volumes / "named")
+    viewer = napari.Viewer(ndisplay=3, title="eutely")
+    viewer.window.resize(1280, 760)
+    widget = Check(viewer)
+    viewer.window.add_dock_widget(widget, name="Check names", area="right")
+    for data, options, kind in read_layers(str(volumes / "worm001.tif")):
+        getattr(viewer, f"add_{kind}")(data, **options)
+    widget.list.setCurrentRow(2)
+    widget.camera.zoom = 9
+    for _ in range(20):
+        QApplication.processEvents()
+        time.sleep(0.1)
+    viewer.screenshot(str(HERE / "napari.png"), canvas_only=False, flash=False)
+    shrink(HERE / "napari.png")
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1])
+    if "napari" in sys.argv[2:]:
+        napari(place)
+    else:
+        report(place)

@@ -1,0 +1,29 @@
+"""The documentation builds, and a warning (a broken link, an unknown name) is an error."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("material", reason="no mkdocs-material: pip install 'eutely[docs]'")
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    method = (tmp_path / "method" / "index.html").read_text(encoding="utf-8")
+    assert method.count('display="block"') >= 5  # equations
+    assert "$$" not in method
+    assert "specimens" in (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
+    elsewhere = ('src="http', 'rel="stylesheet" href="http')
+    assert not any(mark in method for mark in elsewhere)
