@@ -1,5 +1,6 @@
 """The noun Atlas and its file."""
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,27 @@ def test_a_file_gives_the_atlas_back(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predictors, pair().predictors)
 
 
+def test_a_file_remembers_how_specimens_are_matched(tmp_path: Path) -> None:
+    write_atlas(replace(pair(), model="offsets", c0=50.0, least=3, tau_radius=2.5), tmp_path / "a")
+    again = read_atlas(tmp_path / "a")
+    assert (again.model, again.c0, again.least) == ("offsets", 50.0, 3)
+    assert (again.tau_centroid, again.tau_radius) == (8.0, 2.5)
+
+
+def test_a_file_from_before_that_is_matched_as_then(tmp_path: Path) -> None:
+    write_atlas(pair(), tmp_path / "a")
+    with h5py.File(tmp_path / "a", "r+") as file:
+        for key in ("model", "c0", "least", "tau_centroid", "tau_radius"):
+            del file.attrs[key]
+    assert read_atlas(tmp_path / "a").model == "joint"
+
+
+def test_an_atlas_can_travel_to_a_worker() -> None:
+    again = pickle.loads(pickle.dumps(pair()))
+    assert again.provenance == {"inputs": "none"}
+    np.testing.assert_array_equal(again.means, pair().means)
+
+
 def test_an_atlas_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="read-only"):
         pair().means[0, 0] = 1
@@ -56,6 +78,8 @@ def test_an_atlas_cannot_be_changed() -> None:
     ("key", "value", "message"),
     [
         ("means", np.zeros((2, 2)), "'means' has shape"),
+        ("model", "guess", "expected one of joint, offsets"),
+        ("c0", 0.0, "must be positive"),
         ("covariances", np.zeros((2, 3, 3)), "positive definite"),
         ("edges", np.array([[0, 2]]), "numbers of its 2 cells"),
         ("names", ("A",), "1 names for 2 cells"),

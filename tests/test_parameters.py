@@ -28,6 +28,13 @@ def test_weights_are_the_norms_of_the_diagonals() -> None:
     )
 
 
+def test_scaling_keeps_ratios_and_what_is_allowed() -> None:
+    twice = WORMS.scaled(2.0)
+    assert twice.offsets == (344, 64, 88)
+    assert twice.tau_centroid * twice.centroids[0] == pytest.approx(1.95 * 130)
+    np.testing.assert_allclose(twice.weights(), WORMS.weights())
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [

@@ -12,6 +12,7 @@ from eutely.atlas import Atlas
 from eutely.errors import AtlasError
 from eutely.orient import orient
 from eutely.realign import Placed, expectation, place
+from eutely.realign.offsets import place_by_offsets
 from eutely.specimen import Specimen
 
 POSES = 4
@@ -77,7 +78,12 @@ def annotate(specimen: Specimen, atlas: Atlas, *, alternatives: int = 3) -> Anno
         )
     order = canonical_order(specimen)
     ordered = specimen.take(order)
-    found = place(expectation(atlas, spacing_of(atlas.means)), posed(ordered, atlas.size))
+    poses, spacing = posed(ordered, atlas.size), spacing_of(atlas.means)
+    if atlas.model == "offsets":
+        radii = orient(ordered)[0].apply(ordered, tuple(atlas.size)).radii
+        found = place_by_offsets(atlas, poses, radii, spacing)
+    else:
+        found = place(expectation(atlas, spacing), poses)
     back = np.argsort(order)
     cells, confidence, others = _by_nucleus(found, len(specimen), alternatives)
     cells = cells[back]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,10 @@ from eutely.specimen import UNKNOWN
 
 NOBODY = -1
 """Fills the list of neighbours of a cell that has fewer than others."""
+
+
+MODELS = ("joint", "offsets")
+"""Ways of matching a specimen with an atlas."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +63,12 @@ class Atlas:
         of all lengths.
     provenance
         where the atlas comes from; plain words.
+    model
+        how specimens are matched: "joint", cells given their neighbours after a smooth warp; or
+        "offsets", the paper's quadratic costs of offsets after affine maps.
+    c0, least, tau_centroid, tau_radius
+        for "offsets": cost of a cell without a nucleus; number of cheapest assignments of each
+        cell and nucleus allowed in any case; squared Mahalanobis distances up to which others are.
     """
 
     means: NDArray[np.float64]
@@ -80,6 +90,11 @@ class Atlas:
     names: tuple[str, ...] = ()
     unit: str = UNKNOWN
     provenance: Mapping[str, str] = field(default_factory=dict)
+    model: str = "joint"
+    c0: float = 10000.0
+    least: int = 6
+    tau_centroid: float = 8.0
+    tau_radius: float = 12.0
 
     def __post_init__(self) -> None:
         m, e, k = len(self.means), len(self.edges), np.shape(self.neighbours)[-1]
@@ -111,6 +126,10 @@ class Atlas:
             raise AtlasError("an atlas needs at least one cell")
         if len(self.names) != len(self):
             raise AtlasError(f"{len(self.names)} names for {len(self)} cells; give one each")
+        if self.model not in MODELS:
+            raise AtlasError(f"atlas: model '{self.model}'; expected one of {', '.join(MODELS)}")
+        if not (self.c0 > 0 and self.least >= 1 and min(self.tau_centroid, self.tau_radius) >= 0):
+            raise AtlasError("atlas: 'c0' and 'least' must be positive, 'tau_*' not negative")
         for key in ("means", "size", "weights", "predictors", "offsets"):
             if not np.isfinite(getattr(self, key)).all():
                 raise AtlasError(f"atlas: NaN or infinite values in '{key}'")
@@ -126,6 +145,11 @@ class Atlas:
     def __len__(self) -> int:
         """Return the number of cells."""
         return len(self.means)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle field by field, since a mapping proxy cannot be pickled."""
+        values = [getattr(self, one.name) for one in fields(self)]
+        return Atlas, tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
 
     def __repr__(self) -> str:
         named = sum(map(bool, self.names))

@@ -78,17 +78,8 @@ def match_pairs(
         found = list(executor.map(_dense, items, shared=(points, scale, c0), progress=progress))
         partners, bits = found, None
     else:
-        costs = Costs(
-            unassigned=c0,
-            tau_cen=parameters.tau_centroid,
-            tau_rad=parameters.tau_radius,
-            least=parameters.least,
-            neighbours=neighbours,
-        )
-        specimens = [
-            Specimen.from_arrays(f"{number}", frame, radii=shape)
-            for number, (frame, shape) in enumerate(zip(frames, shapes, strict=True))
-        ]
+        costs = _costs(parameters, c0, neighbours)
+        specimens = _specimens(frames, shapes)
         shared = (specimens, parameters, costs, effort, allowed)
         both = list(executor.map(_sparse, items, shared=shared, progress=progress))
         partners = [one for one, _ in both]
@@ -97,6 +88,50 @@ def match_pairs(
     starts = np.concatenate([[0], np.cumsum(sizes[chosen[:, 0]], dtype=np.int64)])
     joined = np.concatenate([np.zeros(0, np.int32), *partners])
     return Matchings(sizes, chosen, starts.astype(np.int64), joined, bits)
+
+
+def cost_of_a_match(
+    frames: Sequence[Points],
+    radii: Sequence[Points],
+    parameters: Parameters,
+    c0: float,
+    executor: Executor,
+    *,
+    neighbours: int = 6,
+) -> float:
+    """Return what a match costs in the mean over a pair, in the median over all pairs.
+
+    Linear costs and half of the offset costs of a nucleus, as both ends of an offset share them.
+    Arguments as of `match_pairs`.
+    """
+    pairs = np.transpose(np.triu_indices(len(frames), 1)).tolist()
+    shared = (_specimens(frames, radii), parameters, _costs(parameters, c0, neighbours))
+    return float(np.median(list(executor.map(_mean_cost, pairs, shared=shared))))
+
+
+def _mean_cost(
+    specimens: Sequence[Specimen], parameters: Parameters, costs: Costs, pair: tuple[int, int]
+) -> float:
+    solution = solve(_problem(specimens, parameters, costs, pair), "fast")
+    matched = int((solution.matching >= 0).sum())
+    return (solution.objective + matched * costs.unassigned) / max(matched, 1)
+
+
+def _costs(parameters: Parameters, c0: float, neighbours: int) -> Costs:
+    return Costs(
+        unassigned=c0,
+        tau_cen=parameters.tau_centroid,
+        tau_rad=parameters.tau_radius,
+        least=parameters.least,
+        neighbours=neighbours,
+    )
+
+
+def _specimens(frames: Sequence[Points], radii: Sequence[Points]) -> list[Specimen]:
+    return [
+        Specimen.from_arrays(f"{number}", frame, radii=own)
+        for number, (frame, own) in enumerate(zip(frames, radii, strict=True))
+    ]
 
 
 def candidates_of_a_pair(matchings: Matchings) -> float:
@@ -122,7 +157,17 @@ def _sparse(
     allowed: bool,
     pair: tuple[int, int],
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
-    problem = between(
+    problem = _problem(specimens, parameters, costs, pair)
+    # A seed of its own for each pair, so that no pair depends on which others are matched.
+    seed = pair[0] * len(specimens) + pair[1]
+    matching = solve(problem, effort, seed=seed).matching
+    return matching, _bits(problem) if allowed else None
+
+
+def _problem(
+    specimens: Sequence[Specimen], parameters: Parameters, costs: Costs, pair: tuple[int, int]
+) -> PairProblem:
+    return between(
         specimens[pair[0]],
         specimens[pair[1]],
         parameters.centroids,
@@ -130,10 +175,6 @@ def _sparse(
         parameters.offsets,
         costs,
     )
-    # A seed of its own for each pair, so that no pair depends on which others are matched.
-    seed = pair[0] * len(specimens) + pair[1]
-    matching = solve(problem, effort, seed=seed).matching
-    return matching, _bits(problem) if allowed else None
 
 
 def _bits(problem: PairProblem) -> NDArray[np.uint8]:

@@ -87,6 +87,21 @@ class Parameters:
             for key, value in asdict(self).items()
         }
 
+    def scaled(self, factor: float) -> Parameters:
+        """Return parameters whose costs are ``1 / factor`` times these; the same are allowed."""
+
+        def times(values: Triple) -> Triple:
+            return values[0] * factor, values[1] * factor, values[2] * factor
+
+        return Parameters(
+            times(self.centroids),
+            times(self.radii),
+            times(self.offsets),
+            self.least,
+            self.tau_centroid / factor,
+            self.tau_radius / factor,
+        )
+
     def weights(self) -> NDArray[np.float64]:
         """Return the atlas's weights (3,) of centroids, radii and offsets (section 3.3).
 

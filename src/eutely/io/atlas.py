@@ -20,7 +20,16 @@ FORMAT = "eutely atlas"
 SCHEMA = 1
 """Version of the layout; raised whenever an older reader could misunderstand a file."""
 
-PLAIN = ("specimens", "freedom", "unit")
+PLAIN: dict[str, type] = {
+    "specimens": int,
+    "freedom": float,
+    "unit": str,
+    "model": str,
+    "c0": float,
+    "least": int,
+    "tau_centroid": float,
+    "tau_radius": float,
+}
 """Fields kept as attributes; names and provenance are text, everything else a dataset."""
 
 
@@ -71,12 +80,8 @@ def _read(file: Any, place: Path) -> Atlas:
         one.name: file[one.name][()] for one in fields(Atlas) if one.name in file
     }
     values["names"] = tuple(name.decode() for name in values["names"].tolist())
-    values |= {
-        "specimens": int(file.attrs["specimens"]),
-        "freedom": float(file.attrs["freedom"]),
-        "unit": str(file.attrs["unit"]),
-        "provenance": json.loads(file.attrs["provenance"]),
-    }
+    values |= {key: kind(file.attrs[key]) for key, kind in PLAIN.items() if key in file.attrs}
+    values["provenance"] = json.loads(file.attrs["provenance"])
     try:
         return Atlas(**values)
     except AtlasError as error:

@@ -1,0 +1,130 @@
+"""The paper's way from specimens to an atlas, on small bodies whose truth is known."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from eutely.annotation import annotate, canonical_order, posed, spacing_of
+from eutely.atlas import Atlas
+from eutely.cliques import Cliques
+from eutely.config import Config
+from eutely.config.model import Learn
+from eutely.errors import EutelyError
+from eutely.estimate import estimate
+from eutely.evaluation import majority_names, pre_atlas
+from eutely.execute import open_executor
+from eutely.learn.cells import cells, find_cells, with_offsets
+from eutely.orient import orient
+from eutely.parameters import Parameters
+from eutely.realign.consensus import Aligned
+from eutely.refine import Cohort
+from eutely.specimen import Specimen
+
+CONFIG = Config(learn=Learn(specimens=4, trials_linear=6, trials_sparsity=6, trials_offsets=6))
+
+
+def worms(count: int, seed: int = 0) -> list[Specimen]:
+    """Return bodies of 50 cells, denser at one end, each sheared a little, in any order."""
+    plan = np.random.default_rng(99)
+    cells = plan.normal(size=(50, 3)) * [0, 12, 7]
+    cells[:, 0] = 300 * (1 - plan.random(50) ** 2)
+    cells[:, 1] += 0.06 * np.abs(cells[:, 2]) ** 1.5
+    random = np.random.default_rng(seed)
+    found = []
+    for number in range(count):
+        shear = np.eye(3) + random.normal(0, 0.02, (3, 3))
+        points = (cells + random.normal(size=cells.shape) * [1.5, 0.7, 0.7]) @ shear.T
+        order = random.permutation(50)
+        found.append(
+            Specimen.from_arrays(
+                f"worm{number}",
+                points[order],
+                radii=np.where(order % 2, 2.0, 4.0) + random.normal(0, 0.2, 50),
+                names=[f"C{cell}" for cell in order],
+            )
+        )
+    return [one.take(canonical_order(one)) for one in found]
+
+
+class Built(NamedTuple):
+    specimens: list[Specimen]
+    cohort: Cohort
+    parameters: Parameters
+    atlas: Atlas
+    steps: list[str]
+
+
+def build(workers: int = 1) -> Built:
+    specimens = worms(7)
+    first = [orient(one)[0] for one in specimens]
+    size = np.median([pose.size for pose in first], axis=0)
+    poses = [posed(one, size) for one in specimens]
+    radii = [pose.apply(one, size).radii for pose, one in zip(first, specimens, strict=True)]
+    spacing = float(np.median([spacing_of(one[0]) for one in poses]))
+    steps: list[str] = []
+    with open_executor(workers) as executor:
+        cohort, parameters = find_cells(
+            poses,
+            radii,
+            size,
+            spacing,
+            CONFIG,
+            executor,
+            done=lambda name, _: steps.append(name),
+        )
+    sizes = np.full(cohort.places().shape, np.nan)
+    for row, own, nuclei in zip(sizes, radii, cohort.nuclei, strict=True):
+        row[nuclei >= 0] = own[nuclei[nuclei >= 0]]
+    atlas = estimate(
+        cohort.places(), size=size, spacing=spacing, settings=CONFIG.estimate, radii=sizes
+    )
+    return Built(specimens, cohort, parameters, with_offsets(atlas, parameters, CONFIG), steps)
+
+
+@pytest.fixture(scope="module")
+def built() -> Built:
+    return build()
+
+
+def test_cells_are_found_step_by_step(built: Built) -> None:
+    assert built.steps == ["align", "learn", "realign", "match", "synchronise"]
+    assert len(built.atlas) == 50
+    assert pre_atlas(built.specimens, built.cohort.labels()).mean > 0.95
+
+
+def test_two_workers_find_the_same(built: Built) -> None:
+    again = build(workers=2)
+    assert again.parameters == built.parameters
+    np.testing.assert_array_equal(again.cohort.places(), built.cohort.places())
+
+
+def test_new_specimens_are_annotated_by_offsets(built: Built) -> None:
+    assert built.atlas.model == "offsets"
+    np.testing.assert_allclose(built.atlas.weights, built.parameters.weights())
+    names = majority_names(
+        built.cohort.labels(), [one.names or () for one in built.specimens], len(built.atlas)
+    )
+    (new,) = worms(1, seed=5)
+    turned = new.moved(np.diag([1.0, -1, -1]), [7.0, 3, 1])
+    found = annotate(turned, built.atlas.named(names))
+    assert np.mean(np.array(new.names) == np.array(found.names)) > 0.95
+    assert found.confidence.min() >= 0
+    assert found.confidence.max() <= 1
+    assert np.median(found.confidence) > 0.8
+    for cell, others in zip(found.cells, found.alternatives, strict=True):
+        assert len(others) <= 3
+        assert cell not in [other for other, _ in others]
+    backwards = turned.take(np.arange(len(turned))[::-1])
+    np.testing.assert_array_equal(annotate(backwards, built.atlas).cells[::-1], found.cells)
+
+
+def test_splinters_are_no_cells() -> None:
+    frames = tuple(np.zeros((2, 3)) for _ in range(3))
+    cohort = Aligned(frames, frames, np.zeros(3, np.int64), 0, np.ones(3), np.zeros(3))
+    poses = [[frame] for frame in frames]
+    shared = Cliques.from_labels([[0, 1], [2, 0], [0, 3]])
+    found = cells(cohort, shared, poses, np.ones(2), 1.0)
+    assert [own.tolist() for own in found.nuclei] == [[0], [1], [0]]
+    with pytest.raises(EutelyError, match="no two specimens share a cell"):
+        cells(cohort, Cliques.from_labels([[0, 1], [2, 3], [4, 5]]), poses, np.ones(2), 1.0)
