@@ -1,5 +1,6 @@
 """The paper's way from specimens to an atlas, on small bodies whose truth is known."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from eutely.errors import EutelyError
 from eutely.estimate import estimate
 from eutely.evaluation import majority_names, pre_atlas
 from eutely.execute import open_executor
+from eutely.io.runfolder import open_run
 from eutely.learn.cells import cells, find_cells, with_offsets
 from eutely.orient import orient
 from eutely.parameters import Parameters
@@ -52,26 +54,28 @@ class Built(NamedTuple):
     cohort: Cohort
     parameters: Parameters
     atlas: Atlas
-    steps: list[str]
+    told: list[str]
 
 
-def build(workers: int = 1) -> Built:
+def build(folder: Path, workers: int = 1) -> Built:
     specimens = worms(7)
     first = [orient(one)[0] for one in specimens]
     size = np.median([pose.size for pose in first], axis=0)
     poses = [posed(one, size) for one in specimens]
     radii = [pose.apply(one, size).radii for pose, one in zip(first, specimens, strict=True)]
     spacing = float(np.median([spacing_of(one[0]) for one in poses]))
-    steps: list[str] = []
-    with open_executor(workers) as executor:
-        cohort, parameters = find_cells(
+    told: list[str] = []
+    with open_executor(workers) as executor, open_run(folder) as run:
+        cohort, learned = find_cells(
             poses,
             radii,
             size,
             spacing,
             CONFIG,
             executor,
-            done=lambda name, _: steps.append(name),
+            run,
+            "worms",
+            lambda what, done, total, note: told.append(what),
         )
     sizes = np.full(cohort.places().shape, np.nan)
     for row, own, nuclei in zip(sizes, radii, cohort.nuclei, strict=True):
@@ -79,22 +83,42 @@ def build(workers: int = 1) -> Built:
     atlas = estimate(
         cohort.places(), size=size, spacing=spacing, settings=CONFIG.estimate, radii=sizes
     )
-    return Built(specimens, cohort, parameters, with_offsets(atlas, parameters, CONFIG), steps)
+    parameters = learned.parameters
+    return Built(specimens, cohort, parameters, with_offsets(atlas, parameters, CONFIG), told)
 
 
 @pytest.fixture(scope="module")
-def built() -> Built:
-    return build()
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cells") / "run"
 
 
-def test_cells_are_found_step_by_step(built: Built) -> None:
-    assert built.steps == ["align", "learn", "realign", "match", "synchronise"]
+@pytest.fixture(scope="module")
+def built(folder: Path) -> Built:
+    return build(folder)
+
+
+def test_cells_are_found_step_by_step(built: Built, folder: Path) -> None:
+    with open_run(folder) as run:
+        assert list(run.timings()) == ["align", "learn", "realign", "match", "synchronise"]
+    assert list(dict.fromkeys(built.told)) == [
+        "learning linear",
+        "learning sparsity",
+        "learning offsets",
+        "matching all pairs",
+    ]
     assert len(built.atlas) == 50
     assert pre_atlas(built.specimens, built.cohort.labels()).mean > 0.95
 
 
-def test_two_workers_find_the_same(built: Built) -> None:
-    again = build(workers=2)
+def test_what_is_done_is_not_done_again(built: Built, folder: Path) -> None:
+    again = build(folder)
+    assert again.told == []
+    assert again.parameters == built.parameters
+    np.testing.assert_array_equal(again.cohort.places(), built.cohort.places())
+
+
+def test_two_workers_find_the_same(built: Built, tmp_path: Path) -> None:
+    again = build(tmp_path / "run", workers=2)
     assert again.parameters == built.parameters
     np.testing.assert_array_equal(again.cohort.places(), built.cohort.places())
 

@@ -5,7 +5,7 @@ align -> learn -> realign -> match_pairs -> synchronise -> cells -> estimate -> 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,17 @@ from eutely.cliques import Cliques, Matchings
 from eutely.config import Config
 from eutely.errors import EutelyError
 from eutely.execute import Executor, Progress
+from eutely.io.runfolder import RunFolder
+from eutely.learn.records import (
+    aligned_of,
+    aligned_saved,
+    cliques_of,
+    cliques_saved,
+    learned_of,
+    learned_saved,
+    matchings_of,
+    matchings_saved,
+)
 from eutely.learn.stages import Learned, learn
 from eutely.learn.study import Journal
 from eutely.learn.work import Progress as TrialProgress
@@ -24,8 +35,12 @@ from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
 from eutely.realign.consensus import Aligned, align, realign
 from eutely.refine import Cohort
+from eutely.watch import Watch, nobody
 
 Points = NDArray[np.float64]
+
+VERSION = 1
+"""Of the steps; raised when their results change."""
 
 SHARE = 0.1
 """Of the specimens that must have a cell. Cliques of worms are either in nearly all of them, or in
@@ -153,12 +168,11 @@ def find_cells(
     spacing: float,
     config: Config,
     executor: Executor,
-    *,
-    journal: Journal | None = None,
-    progress: TrialProgress | None = None,
-    done: Callable[[str, object], None] = lambda *_: None,
-) -> tuple[Cohort, Parameters]:
-    """Run steps 1 to 6.
+    run: RunFolder,
+    key: object,
+    watch: Watch = nobody,
+) -> tuple[Cohort, Learned]:
+    """Run steps 1 to 6, each a stage of a run folder; trials are kept one by one.
 
     Parameters
     ----------
@@ -170,19 +184,55 @@ def find_cells(
         of the common frame: length and width, typical distance of neighbours.
     config, executor
         settings, and where to run.
-    journal, progress
-        of trials, as of `learn`.
-    done
-        told the name and the result of each step.
+    run, key
+        where results are kept, and what all that is given above depends on.
+    watch
+        told how far the work is.
     """
-    first = aligned(poses, radii, spacing, config, executor)
-    done("align", first)
-    found = learned(first, spacing, config, executor, journal, progress)
-    done("learn", found)
-    second = realigned(first, found.parameters, config, executor)
-    done("realign", second)
-    matchings = matched(second, found.parameters, config, executor)
-    done("match", matchings)
-    cliques = synchronised(matchings, config)
-    done("synchronise", cliques)
-    return cells(second, cliques, poses, size, spacing), found.parameters
+
+    def told(stage: str, done: int, total: int, lowest: float) -> None:
+        watch(f"learning {stage}", done, total, f"loss {lowest:.0f}")
+
+    def paired(done: int, total: int) -> None:
+        watch("matching all pairs", done, total, "")
+
+    known: list[object] = [VERSION, key, config.part("seed", "realign")]
+    first = run.stage(
+        "align",
+        known,
+        lambda: aligned(poses, radii, spacing, config, executor),
+        aligned_saved,
+        aligned_of,
+    )
+    known.append(config.part("costs", "learn"))
+    journal = run.journal("trials", known)
+    found = run.stage(
+        "learn",
+        known,
+        lambda: learned(first, spacing, config, executor, journal, told),
+        learned_saved,
+        learned_of,
+    )
+    second = run.stage(
+        "realign",
+        known,
+        lambda: realigned(first, found.parameters, config, executor),
+        aligned_saved,
+        aligned_of,
+    )
+    known.append(config.part("multi"))
+    matchings = run.stage(
+        "match",
+        known,
+        lambda: matched(second, found.parameters, config, executor, paired),
+        matchings_saved,
+        matchings_of,
+    )
+    cliques = run.stage(
+        "synchronise",
+        known,
+        lambda: synchronised(matchings, config),
+        cliques_saved,
+        cliques_of,
+    )
+    return cells(second, cliques, poses, size, spacing), found
