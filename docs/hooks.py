@@ -1,6 +1,7 @@
 """Equations of the documentation become MathML when it is built: no script, no network."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
@@ -8,6 +9,13 @@ from latex2mathml.converter import convert
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.S)
 DISPLAYED = re.compile(r"\$\$(.+?)\$\$", re.S)
 INLINE = re.compile(r"(?<![\\$\w])\$([^$\n]+?)\$(?!\d)")
+
+
+def on_config(config: Any) -> Any:
+    """Put the page of results into the menu, where there is one."""
+    if Path(config.docs_dir, "results.md").exists() and config.nav:
+        config.nav.insert(3, {"Results": "results.md"})
+    return config
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -67,6 +67,15 @@ def _confusions(story):
     return compute.confusions(story.atlas, story.specimens)
 
 
+def test_a_cell_without_a_name_is_not_no_cell() -> None:
+    story = toy_story(6, 20)
+    names = list(story.atlas.names)
+    lost, names[3] = names[3].upper(), ""
+    rows = compute.confusions(story.atlas.named(names), story.specimens)
+    found = {row.taken_for: row.times for row in rows if row.name == lost}
+    assert found["cell 3"] == 6 - found.get("", 0)
+
+
 def test_a_nucleus_without_a_cell_is_wrong() -> None:
     story = toy_story(6, 20)
     lost = [row for row in _confusions(story) if row.taken_for == ""]

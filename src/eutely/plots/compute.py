@@ -197,7 +197,7 @@ def groups(names: Sequence[str], most: int = 14, fewest: int = 3) -> list[str]:
 
 def _named(atlas: Atlas, specimens: Sequence[Shown]) -> list[tuple[str, str]]:
     """Return (own name, given name) of every nucleus that has a name of its own."""
-    given = [comparable(name) for name in atlas.names]
+    given = [comparable(name) or f"cell {cell}" for cell, name in enumerate(atlas.names)]
     return [
         (comparable(own), given[cell] if cell != NO_CELL else "")
         for one in specimens

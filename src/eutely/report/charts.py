@@ -15,6 +15,9 @@ from eutely.report.words import percent
 NAMED = 8
 """Outliers that are named in the figure itself."""
 
+FEW = 5
+"""Specimens below which a distribution is shown by its dots alone."""
+
 BARS = 20
 """Bars of a histogram."""
 
@@ -59,7 +62,8 @@ def violin(shape: Violin, numbers: Mapping[str, int]) -> Markup:
     ]
     outline = [*upper, *((x, -y) for x, y in reversed(upper))]
     path = " ".join(f"{frame.across(x)},{frame.up(y)}" for x, y in outline)
-    frame.add(f'<polygon class="body" points="{path}"/>')
+    if len(shape.values) >= FEW:
+        frame.add(f'<polygon class="body" points="{path}"/>')
     mean = float(shape.values.mean())
     frame.line([(mean, -1.05), (mean, 1.05)], "median")
     frame.text(frame.across(mean), 9, f"mean {percent(mean)}", "tick middle")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from eutely.evaluation import comparable
 from eutely.plots import compute
+from eutely.report.words import unit_of
 from eutely.story import Shown, Story
 
 STEPS = 65534
@@ -34,7 +35,7 @@ def page_data(story: Story) -> dict[str, Any]:
     truth = compute.cell_accuracy(atlas, story.specimens)
     sure = compute.cell_confidence(atlas, story.specimens)
     data: dict[str, Any] = {
-        "unit": atlas.unit,
+        "unit": unit_of(atlas),
         "of": atlas.specimens,
         "spacing": compute.spacing(atlas),
         "names": list(atlas.names),

@@ -37,6 +37,7 @@ def render(story: Story) -> str:
         tiles=words.tiles(story),
         checks=words.checks(story),
         parameters=flat(story.parameters),
+        unit=words.unit_of(story.atlas),
         provenance=sorted(story.atlas.provenance.items()),
         doubtful=_doubtful(story),
         confusions=compute.confusions(story.atlas, story.specimens),

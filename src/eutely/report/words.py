@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.atlas import Atlas
 from eutely.plots import compute
 from eutely.story import NO_CELL, Story
 
@@ -35,6 +36,11 @@ class Check(NamedTuple):
 def percent(share: float) -> str:
     """Return a share of 0 .. 1 in percent; one decimal, none at the ends."""
     return f"{100 * share:.1f}".removesuffix(".0") + "%"
+
+
+def unit_of(atlas: Atlas) -> str:
+    """Return the unit of lengths as people write it."""
+    return {"um": "µm", "voxel": "voxels", "unit": "units"}.get(atlas.unit, atlas.unit)
 
 
 def many(count: int, one: str, more: str = "") -> str:

@@ -20,8 +20,7 @@ const cells = {
   accuracy: data.accuracy && unpack(data.accuracy, Float32Array),
   confidence: data.confidence && unpack(data.confidence, Float32Array),
 };
-const UNITS = { um: "µm", micrometer: "µm", micrometre: "µm" };
-const unit = UNITS[data.unit] || ({ unit: "units", voxel: "voxels" })[data.unit] || data.unit;
+const unit = data.unit;
 const tip = document.getElementById("tip");
 const state = { cell: -1, nucleus: -1, specimen: 0 };
 
