@@ -44,7 +44,10 @@ def toy_cohort(specimens: int = 6, cells: int = 60) -> tuple[Atlas, list[Shown]]
                 worm.ids,
                 worm.names,
                 consistency=0.62 if last else 0.95 + 0.04 * random.random(),
-                outlier="only 62% of its matches agree with the others" if last else "",
+                outlier="only 62% of its nuclei are confirmed by the others" if last else "",
+                alternatives=[
+                    ((8 if cell == 7 else 7, 0.6),) if cell in (7, 8) else () for cell in cells_of
+                ],
             )
         )
     return atlas, shown

@@ -35,6 +35,9 @@ class Shown:
         (n,) int64, ids of the nuclei in the input; None: row numbers.
     names
         n true names, "" where not known, for accuracy; () if there are none.
+    alternatives
+        for each nucleus what else it may be: (cell, share) each, the likeliest first; () if not
+        known.
     consistency
         share of its nuclei whose cell the other specimens confirm, 0 .. 1; NaN where not known.
     outlier
@@ -47,6 +50,7 @@ class Shown:
     confidence: NDArray[np.float64] | None = None
     ids: NDArray[np.int64] | None = None
     names: Sequence[str] = ()
+    alternatives: Sequence[Sequence[tuple[int, float]]] = field(default=(), kw_only=True)
     consistency: float = float("nan")
     outlier: str = ""
 
@@ -56,7 +60,7 @@ class Shown:
             raise EutelyError(
                 f"{self.name}: positions of shape {np.shape(self.positions)}, expected {(count, 3)}"
             )
-        for what in ("confidence", "ids", "names"):
+        for what in ("confidence", "ids", "names", "alternatives"):
             given = getattr(self, what)
             if given is not None and len(given) not in (count, 0):
                 raise EutelyError(f"{self.name}: {len(given)} {what} for {count} nuclei")

@@ -141,7 +141,12 @@ def test_an_uncertain_nucleus_is_one_click_away(opened: Opened) -> None:
     first = opened.page.locator("#doubtful .row").first
     assert "5%" in first.inner_text()
     first.click()
-    assert opened.page.evaluate("eutely.state.cell") in (7, 8)
+    cell, nucleus = opened.page.evaluate("[eutely.state.cell, eutely.state.nucleus]")
+    assert cell in (7, 8)
+    # Bodies: 60 cells, then the nuclei of this specimen, which come after 60 of another one.
+    opened.page.evaluate("(body) => eutely.specimen.onHover(body, 9, 9)", nucleus - 60 + 60)
+    other = toy_story().atlas.names[15 - cell]
+    assert f"or {other} (60%)" in opened.page.locator("#tip").inner_text()
 
 
 def test_an_atlas_alone_draws(browser: Any, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eutely.errors import EutelyError
-from eutely.report import Shown, Story, render
+from eutely.report import Shown, Story, Trial, render
 from eutely.report.page import flat
 from eutely.report.words import checks, headline
 from stories import toy_cohort, toy_story
@@ -49,6 +49,31 @@ def test_the_page_holds_the_numbers() -> None:
     given = np.concatenate([one.confidence for one in story.specimens])
     assert ((sure == 255) == np.isnan(given)).all()
     np.testing.assert_allclose(sure[sure < 255] / 250, given[np.isfinite(given)], atol=0.003)
+
+
+def test_only_uncertain_nuclei_tell_what_else_they_may_be() -> None:
+    story = toy_story(4, 20)
+    others = data_of(render(story))["others"]
+    swapped = [20 + int(np.flatnonzero(story.specimens[1].cells == cell)[0]) for cell in (7, 8)]
+    assert {number: others[str(number)] for number in swapped} == {
+        swapped[0]: [[8, 60]],
+        swapped[1]: [[7, 60]],
+    }
+    sure = np.concatenate([one.confidence for one in story.specimens]) >= 0.9
+    assert not any(sure[int(number)] for number in others)
+
+
+def test_odd_stories_have_a_page() -> None:
+    atlas, shown = toy_cohort(2, 20)
+    lone = shown[0]
+    nowhere = replace(lone, positions=np.full((20, 3), np.nan), confidence=np.full(20, np.nan))
+    empty = Shown("empty", np.zeros((0, 3)), np.zeros(0, np.int32))
+    trials = [Trial("linear", 0, [float("inf")]), Trial("sparsity", 0, [1.0, float("nan")])]
+    page = render(Story(atlas, specimens=[nowhere, empty], trials=trials))
+    assert "No trials were run" in page
+    same = [Trial("linear", number, [-5.0]) for number in range(3)]
+    pareto = [Trial("sparsity", number, [1.0, 2.0]) for number in range(3)]
+    assert "<svg" in render(Story(atlas, specimens=[lone], trials=same + pareto))
 
 
 def test_the_first_screen_says_what_to_check() -> None:

@@ -124,6 +124,7 @@ def _story(atlas: Atlas, record: Record) -> Story:
             tuple(truth),
             float(consistency),
             data["unlike"].get(fit.specimen, ""),
+            alternatives=fit.alternatives,
         )
         for fit, cells, truth, consistency in zip(
             fits, own, data["truth"], record.arrays["consistency"], strict=True

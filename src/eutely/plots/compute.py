@@ -66,10 +66,14 @@ class Confusion(NamedTuple):
 
 
 def learning_curves(trials: Sequence[Trial]) -> list[Curve]:
-    """Return the curve of each stage, in order; of two losses the first one."""
+    """Return the curve of each stage, in order; of two losses the first one.
+
+    Trials that failed (a loss that is not finite) are left out.
+    """
     curves = []
-    for stage in dict.fromkeys(trial.stage for trial in trials):
-        own = sorted((trial for trial in trials if trial.stage == stage), key=lambda t: t.number)
+    sound = [trial for trial in trials if np.isfinite(trial.values).all()]
+    for stage in dict.fromkeys(trial.stage for trial in sound):
+        own = sorted((trial for trial in sound if trial.stage == stage), key=lambda t: t.number)
         losses = np.array([trial.values[0] for trial in own], dtype=np.float64)
         numbers = np.array([trial.number for trial in own], dtype=np.int64)
         curves.append(Curve(stage, numbers, losses, np.minimum.accumulate(losses)))
@@ -77,10 +81,11 @@ def learning_curves(trials: Sequence[Trial]) -> list[Curve]:
 
 
 def pareto_fronts(trials: Sequence[Trial], chosen: Mapping[str, int]) -> list[Front]:
-    """Return the front of each stage whose trials have two losses."""
+    """Return the front of each stage whose trials have two losses; failed ones are left out."""
     fronts = []
-    for stage in dict.fromkeys(trial.stage for trial in trials if len(trial.values) == 2):
-        own = [trial for trial in trials if trial.stage == stage]
+    sound = [t for t in trials if len(t.values) == 2 and np.isfinite(t.values).all()]
+    for stage in dict.fromkeys(trial.stage for trial in sound):
+        own = [trial for trial in sound if trial.stage == stage]
         points = np.array([trial.values for trial in own], dtype=np.float64)
         no_worse = (points[:, None] <= points[None]).all(axis=2)
         better = (points[:, None] < points[None]).any(axis=2)

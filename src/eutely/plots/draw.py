@@ -112,8 +112,7 @@ def learning(story: Story) -> Figure:
         axes = figure.add_subplot(1, len(curves), column + 1)
         axes.scatter(curve.numbers + 1, curve.losses, s=4, color=MAIN, alpha=0.5, lw=0)
         axes.step(curve.numbers + 1, curve.best, color=MAIN, where="post")
-        known = curve.losses[np.isfinite(curve.losses)]
-        low, high = float(known.min()), float(np.quantile(known, 0.75))
+        low, high = float(curve.losses.min()), float(np.quantile(curve.losses, 0.75))
         pad = 0.06 * (high - low) or 1.0
         axes.set(title=curve.stage, xlabel="trial", ylim=(low - pad, high + pad))
     figure.axes[0].set_ylabel("loss")

@@ -111,19 +111,18 @@ def histogram(values: NDArray[np.float64]) -> Markup:
 
 def learning_curve(curve: Curve) -> Markup:
     """Draw the loss of each trial as a dot and the best so far as a line."""
-    known = np.isfinite(curve.losses)
-    losses = curve.losses[known]
+    losses = curve.losses
     # Trials that match next to nothing would flatten the rest: show up to the upper quartile.
     low = float(losses.min())
     high = max(float(np.quantile(losses, 0.75)), low + 1e-9)
     pad = 0.06 * (high - low)
     frame = Frame((0, float(curve.numbers.max()) + 1), (low - pad, high + pad), width=360)
     frame.axes("trial", "loss", across=4)
-    for number, loss in zip(curve.numbers[known].tolist(), losses.tolist(), strict=True):
+    for number, loss in zip(curve.numbers.tolist(), losses.tolist(), strict=True):
         kind = "dot small" if loss <= high else "dot small beyond"
         frame.dot(number + 1, min(loss, high + pad), f"trial {number}: {loss:,.6g}", kind)
     steps: list[tuple[float, float]] = []
-    for number, best in zip(curve.numbers[known], np.minimum.accumulate(losses), strict=True):
+    for number, best in zip(curve.numbers.tolist(), curve.best.tolist(), strict=True):
         height = min(float(best), high + pad)
         steps += [(number + 1, steps[-1][1]), (number + 1, height)] if steps else [(1, height)]
     frame.line(steps, "best")

@@ -20,6 +20,10 @@ UNKNOWN = 255
 """Stands for a confidence that is not known; known ones are 0 .. 250."""
 
 
+CERTAIN, LEAST, MOST = 0.9, 0.01, 3
+"""Alternatives of surer nuclei, less likely ones, and more of them are not worth their room."""
+
+
 def packed(values: NDArray[Any], kind: str) -> str:
     """Return ``values`` as base64 of little-endian numbers of NumPy's type ``kind``."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode()
@@ -80,8 +84,23 @@ def _nuclei(story: Story) -> dict[str, Any]:
         "sure": packed(np.concatenate([_bytes(one) for one in shown]), "u1"),
         "ids": packed(np.concatenate([_ids(one) for one in shown]), "i4"),
         "lexicon": lexicon,
+        "others": _others(story),
         "truth": packed(truth, "i4") if lexicon else "",
     }
+
+
+def _others(story: Story) -> dict[int, list[list[int]]]:
+    """Return what uncertain nuclei may be as well: nucleus -> (cell, percent) of the likeliest."""
+    found: dict[int, list[list[int]]] = {}
+    first = 0
+    for one in story.specimens:
+        for row, others in enumerate(one.alternatives):
+            unsure = one.confidence is None or not one.confidence[row] >= CERTAIN
+            likely = [[cell, round(100 * share)] for cell, share in others if share >= LEAST]
+            if unsure and likely:
+                found[first + row] = likely[:MOST]
+        first += len(one)
+    return found
 
 
 def _bytes(one: Shown) -> NDArray[np.uint8]:

@@ -62,6 +62,7 @@ function nucleusLines(at) {
   return [
     cell < 0 ? "no cell of the atlas" : `nucleus ${nuclei.ids[at]} of ${data.specimens[state.specimen].name}`,
     Number.isFinite(sure) && `confidence ${percent(sure)}`,
+    data.others[at] && `or ${data.others[at].map(([other, share]) => `${title(other)} (${share}%)`).join(", ")}`,
     truth && (truth.right ? "named right" : `but its own name is ${truth.own}`),
   ];
 }
