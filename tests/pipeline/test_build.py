@@ -154,6 +154,43 @@ def test_specimens_of_very_different_counts(caplog: pytest.LogCaptureFixture) ->
     assert eutely.evaluate(named, cohort(3, seed=5), workers=1).mean > 0.85
 
 
+LEARN: Config = resolve(
+    preset="paper",
+    overrides={
+        "learn.specimens": 4,
+        "learn.trials_linear": 3,
+        "learn.trials_sparsity": 3,
+        "learn.trials_offsets": 2,
+        "realign.iterations": 2,
+        "refine.folds": 2,
+    },
+)
+
+
+def test_the_papers_way(tmp_path: Path) -> None:
+    train = cohort(6)
+    built = eutely.build(train, tmp_path / "run", config=LEARN, workers=2)
+    assert built.atlas.model == "offsets"
+    assert built.learned is not None
+    counts = {stage: len(done) for stage, done in built.learned.trials.items()}
+    assert counts == {"linear": 3, "sparsity": 3, "offsets": 2}
+    named = eutely.name(built.atlas, train[:3], workers=1)
+    assert eutely.evaluate(named, cohort(3, seed=5), workers=1).mean > 0.9
+    stored = json.loads((tmp_path / "run" / "parameters.json").read_text())
+    assert stored["learned"]["least"] == built.learned.parameters.least
+    # A killed run goes on after its last trial, to the same bytes.
+    before = (tmp_path / "run" / "atlas.h5").read_bytes()
+    for stage in ("learn", "realign", "match", "synchronise"):
+        next((tmp_path / "run" / "stages").glob(f"{stage}-*.npz")).unlink()
+    journal = next((tmp_path / "run" / "stages").glob("trials-*.jsonl"))
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:4]) + lines[4][:7])
+    mixed = [shuffled(one, seed) for seed, one in enumerate(train)]
+    eutely.build(mixed, tmp_path / "run", config=LEARN, workers=1)
+    assert (tmp_path / "run" / "atlas.h5").read_bytes() == before
+    assert len(journal.read_bytes().splitlines()) == len(lines) == 8
+
+
 @pytest.mark.parametrize(
     ("specimens", "words"),
     [

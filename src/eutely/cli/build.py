@@ -45,6 +45,7 @@ def build(
     speak(verbose, quiet)
     from eutely.cli.reading import read_all
     from eutely.cli.watching import watching
+    from eutely.errors import ConfigError
     from eutely.io.config import load_config
     from eutely.pipeline import build as build_atlas
 
@@ -52,6 +53,10 @@ def build(
     overrides = {f"learn.{stage}": trials for stage in stages}
     overrides |= {"learn.specimens": learn_on, "seed": seed}
     settings = load_config(config, preset, overrides)
+    if settings.method != "learn" and (trials is not None or learn_on is not None):
+        raise ConfigError(
+            "--trials and --learn-on need the method 'learn'; add --preset paper, or leave them out"
+        )
     specimens = [reading.specimen for reading in read_all(inputs, voxel_size, quiet)]
     with watching(quiet) as watch:
         built = build_atlas(

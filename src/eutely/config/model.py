@@ -142,10 +142,10 @@ class Learn(Section):
 class Multi(Section):
     """Matching all specimens with each other at once."""
 
-    synchronisation: Literal["dense", "sparse", "direct"] = setting(
+    synchronisation: Literal["dense", "sparse"] = setting(
         "dense",
         "How matchings of pairs become consistent: 'dense' votes over all assignments, 'sparse' "
-        "over those that a pair allows, 'direct' solves the multi-matching by its costs.",
+        "over those that a pair allows.",
     )
     c0: float = setting(
         40.0,
@@ -304,6 +304,12 @@ class Config(Section):
 
     seed: int = setting(
         0, "Where all random choices start; the same seed gives the same bytes.", ge=0, lt=2**63
+    )
+    method: Literal["refine", "learn"] = setting(
+        "refine",
+        "How cells are found: 'refine' starts from the nuclei of several specimens and improves "
+        "them round by round (sections refine, estimate); 'learn' is the paper's way, costs "
+        "learned by trials and all pairs matched with them (realign, learn, multi, atlas).",
     )
     costs: Costs = Costs()
     realign: Realign = Realign()

@@ -13,6 +13,7 @@ from eutely.errors import ConfigError
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "paper": {
+        "method": "learn",
         "costs": {"neighbours": 8},
         "realign": {"iterations": 7},
         "learn": {

@@ -93,4 +93,5 @@ def annotations_of(record: Record) -> list[Annotation]:
 
 
 def _split(values: NDArray[Any], counts: NDArray[Any]) -> list[NDArray[Any]]:
+    """Cut values that were put one behind the other."""
     return np.split(values, np.cumsum(counts)[:-1])

@@ -13,6 +13,7 @@ from eutely.config import Config, to_toml
 from eutely.evaluation import pre_atlas
 from eutely.io.runfolder import RunFolder, versions
 from eutely.io.whole import whole
+from eutely.pipeline.learned import chosen_of, trials_of
 from eutely.pipeline.story import Facts, names_of, write_page
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def write_results(built: Built, settings: Config, run: RunFolder, command: str) 
             "versions": versions(),
             "config": to_toml(settings),
             "command": command,
+            "trials": [] if built.learned is None else trials_of(built.learned),
+            "chosen": {} if built.learned is None else chosen_of(built.learned),
         },
     )
     write_page(run.path, built.atlas, facts)
@@ -59,7 +62,8 @@ def parameters(built: Built) -> dict[str, object]:
         typical = np.median(np.diagonal(covariances, axis1=1, axis2=2), axis=0)
         return [float(value) for value in typical] if np.isfinite(typical).all() else None
 
-    return {
+    learned = {} if built.learned is None else {"learned": built.learned.parameters.as_dict()}
+    return learned | {
         "unit": atlas.unit,
         "cells": len(atlas),
         "specimens": atlas.specimens,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,19 +18,16 @@ from eutely.config import Config, to_toml
 from eutely.estimate import estimate
 from eutely.execute import Executor, open_executor
 from eutely.io.atlas import write_atlas
-from eutely.io.record import Record, digest
+from eutely.io.record import digest
 from eutely.io.runfolder import RunFolder, open_run
+from eutely.learn import Learned
+from eutely.learn.cells import find_cells, with_offsets
+from eutely.pipeline import refined
 from eutely.pipeline.frame import Framed, content, framed, in_order
 from eutely.pipeline.outliers import outliers
-from eutely.pipeline.records import (
-    annotations_of,
-    annotations_saved,
-    cohort_of,
-    cohort_saved,
-    same,
-)
+from eutely.pipeline.records import annotations_of, annotations_saved
 from eutely.pipeline.results import write_results
-from eutely.refine import Cohort, choose_targets, refine
+from eutely.refine import Cohort
 from eutely.specimen import Specimen
 from eutely.supervised import cells_by_name, names_of
 from eutely.watch import Watch, nobody
@@ -57,6 +54,8 @@ class Built:
         for each specimen, what an atlas of the others takes its nuclei for.
     unlike
         specimens that do not fit -> in which way.
+    learned
+        the costs and how they were learned, by the method ``learn``.
     """
 
     atlas: Atlas
@@ -64,6 +63,7 @@ class Built:
     cells: list[NDArray[np.int32]]
     fits: list[Annotation]
     unlike: dict[str, str]
+    learned: Learned | None = None
 
     def consistency(self) -> NDArray[np.float64]:
         """Return for each specimen the share of its cells that an atlas of others confirms."""
@@ -119,11 +119,25 @@ def build(
         run = stack.enter_context(open_run(Path(folder)))
         run.describe(to_toml(settings), {one.name: content(one) for one in ordered})
         frame = framed(ordered, run, executor)
+        learned: Learned | None = None
         if supervised:
             cohort = cells_by_name(ordered, frame.poses, frame.size, frame.spacing, settings)
+        elif settings.method == "learn":
+            cohort, learned = find_cells(
+                frame.poses,
+                frame.radii,
+                frame.size,
+                frame.spacing,
+                settings,
+                executor,
+                run,
+                frame.key,
+                watch,
+            )
         else:
-            cohort = _found(frame, settings, run, executor, watch)
-        atlas = _estimated(cohort, frame, settings)
+            cohort = refined.find(frame, settings, run, executor, watch)
+        estimator = Estimator(cohort, frame, settings, learned)
+        atlas = estimator.atlas()
         if supervised:
             atlas = atlas.named(names_of(ordered))
         log.info("atlas: %d cells, %d of them rare", len(atlas), int(atlas.rare.sum()))
@@ -131,8 +145,9 @@ def build(
             atlas,
             ordered,
             cohort.labels(),
-            _fitted(cohort, frame, settings, run, executor, watch),
-            unlike={},
+            _fitted(estimator, run, executor, watch),
+            {},
+            learned,
         )
         built.unlike.update(outliers(built.fits, built.consistency()))
         for one, why in built.unlike.items():
@@ -143,89 +158,68 @@ def build(
     return built
 
 
-def _found(
-    frame: Framed, settings: Config, run: RunFolder, executor: Executor, watch: Watch
-) -> Cohort:
-    """Find the cells without names."""
-    key = digest([VERSION, frame.key, settings.part("seed", "refine", "estimate")])
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """Estimates atlases from the cells of a cohort: of all specimens, or of some."""
 
-    def targets() -> Record:
-        chosen = choose_targets(
-            frame.poses,
-            settings.refine.targets,
-            spacing=frame.spacing,
-            executor=executor,
-            seed=settings.seed,
+    cohort: Cohort
+    frame: Framed
+    settings: Config
+    learned: Learned | None
+
+    def atlas(self, chosen: NDArray[np.bool_] | None = None) -> Atlas:
+        """Return the atlas of the ``chosen`` specimens (N,); of all if they lack a cell."""
+        places = self.cohort.places()
+        radii = self.radii()
+        if chosen is not None and np.isfinite(places[chosen, :, 0]).any(axis=0).all():
+            places, radii = places[chosen], radii[chosen]
+        atlas = estimate(
+            places,
+            size=self.cohort.size,
+            spacing=self.cohort.spacing,
+            settings=self.settings.estimate,
+            radii=radii,
+            neighbours=self.settings.costs.neighbours,
+            unit=self.frame.specimens[0].unit,
         )
-        return Record({"targets": np.array(chosen)})
+        if self.learned is None:
+            return atlas
+        return with_offsets(atlas, self.learned.parameters, self.settings)
 
-    def keep(step: str, compute: Callable[[], Cohort]) -> Cohort:
-        return run.stage(step.replace(" ", "-"), key, compute, cohort_saved, cohort_of)
-
-    chosen = run.stage("targets", key, targets, same, same).arrays["targets"].tolist()
-    log.info("targets: %s", ", ".join(frame.specimens[one].name for one in chosen))
-    return refine(
-        frame.poses,
-        chosen,
-        size=frame.size,
-        spacing=frame.spacing,
-        settings=settings.refine,
-        estimate=settings.estimate,
-        executor=executor,
-        keep=keep,
-        watch=watch,
-    )
-
-
-def _estimated(
-    cohort: Cohort, frame: Framed, settings: Config, chosen: NDArray[np.bool_] | None = None
-) -> Atlas:
-    """Estimate the atlas from the cells of a cohort, or of the ``chosen`` specimens in it."""
-    places = cohort.places()
-    radii = np.full(places.shape, np.nan)
-    for row, own, nuclei in zip(radii, frame.radii, cohort.nuclei, strict=True):
-        row[nuclei >= 0] = own[nuclei[nuclei >= 0]]
-    if chosen is not None and np.isfinite(places[chosen, :, 0]).any(axis=0).all():
-        places, radii = places[chosen], radii[chosen]
-    return estimate(
-        places,
-        size=cohort.size,
-        spacing=cohort.spacing,
-        settings=settings.estimate,
-        radii=radii,
-        neighbours=settings.costs.neighbours,
-        unit=frame.specimens[0].unit,
-    )
+    def radii(self) -> NDArray[np.float64]:
+        """Return (N, m, 3), the semi-axes of each cell; NaN where a specimen lacks it."""
+        found = np.full(self.cohort.places().shape, np.nan)
+        for row, own, nuclei in zip(found, self.frame.radii, self.cohort.nuclei, strict=True):
+            row[nuclei >= 0] = own[nuclei[nuclei >= 0]]
+        return found
 
 
 def _fitted(
-    cohort: Cohort,
-    frame: Framed,
-    settings: Config,
-    run: RunFolder,
-    executor: Executor,
-    watch: Watch,
+    estimator: Estimator, run: RunFolder, executor: Executor, watch: Watch
 ) -> list[Annotation]:
     """Match every specimen with an atlas of others: how well it fits, how sure its cells are.
 
     The atlas of all would confirm whatever a specimen brought into it.
     """
+    cohort, settings = estimator.cohort, estimator.settings
 
     def compute() -> list[Annotation]:
         folds = min(settings.refine.folds, len(cohort))
         fold = np.arange(len(cohort)) % folds
         found: dict[int, Annotation] = {}
         for part in range(folds):
-            atlas = _estimated(cohort, frame, settings, fold != part)
+            atlas = estimator.atlas(fold != part)
             inside = np.flatnonzero(fold == part).tolist()
-            items = [frame.specimens[number] for number in inside]
+            items = [estimator.frame.specimens[number] for number in inside]
             fits = executor.map(_fit, items, shared=(atlas,))
             found |= dict(zip(inside, fits, strict=True))
             watch("checking how specimens fit", part + 1, folds, "")
         return [found[number] for number in range(len(cohort))]
 
-    arrays = [cohort.places(), *frame.radii]
-    key = [VERSION, frame.key, digest(arrays), settings.part("costs", "refine", "estimate")]
+    learned = None if estimator.learned is None else estimator.learned.parameters.as_dict()
+    arrays = digest([cohort.places(), estimator.radii()])
+    parts = settings.part("costs", "refine", "estimate", "atlas")
+    key = [VERSION, estimator.frame.key, arrays, learned, parts]
     return run.stage("fit", key, compute, annotations_saved, annotations_of)
 
 

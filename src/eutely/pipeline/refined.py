@@ -1,0 +1,56 @@
+"""The default way to the cells, each step a stage of the run folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+
+from eutely.config import Config
+from eutely.execute import Executor
+from eutely.io.record import Record, digest
+from eutely.io.runfolder import RunFolder
+from eutely.pipeline.frame import Framed
+from eutely.pipeline.records import cohort_of, cohort_saved, same
+from eutely.refine import Cohort, choose_targets, refine
+from eutely.watch import Watch
+
+log = logging.getLogger("eutely")
+
+VERSION = 1
+"""Of these stages; raised when their results change."""
+
+
+def find(
+    frame: Framed, settings: Config, run: RunFolder, executor: Executor, watch: Watch
+) -> Cohort:
+    """Find the cells from the nuclei of several targets, round by round."""
+    key = digest([VERSION, frame.key, settings.part("seed", "refine", "estimate")])
+
+    def targets() -> Record:
+        chosen = choose_targets(
+            frame.poses,
+            settings.refine.targets,
+            spacing=frame.spacing,
+            executor=executor,
+            seed=settings.seed,
+        )
+        return Record({"targets": np.array(chosen)})
+
+    def keep(step: str, compute: Callable[[], Cohort]) -> Cohort:
+        return run.stage(step.replace(" ", "-"), key, compute, cohort_saved, cohort_of)
+
+    chosen = run.stage("targets", key, targets, same, same).arrays["targets"].tolist()
+    log.info("targets: %s", ", ".join(frame.specimens[one].name for one in chosen))
+    return refine(
+        frame.poses,
+        chosen,
+        size=frame.size,
+        spacing=frame.spacing,
+        settings=settings.refine,
+        estimate=settings.estimate,
+        executor=executor,
+        keep=keep,
+        watch=watch,
+    )
