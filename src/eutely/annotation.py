@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from eutely.errors import AtlasError
 from eutely.orient import orient
 from eutely.realign import Placed, expectation, place
 from eutely.realign.offsets import place_by_offsets
+from eutely.solve.softassign import FREE, NOBODYS
 from eutely.specimen import Specimen
 
 POSES = 4
@@ -57,7 +59,13 @@ class Annotation:
     places: NDArray[np.float64]
 
 
-def annotate(specimen: Specimen, atlas: Atlas, *, alternatives: int = 3) -> Annotation:
+def annotate(
+    specimen: Specimen,
+    atlas: Atlas,
+    *,
+    alternatives: int = 3,
+    pins: Mapping[int, int] | None = None,
+) -> Annotation:
     """Match ``specimen`` with ``atlas``.
 
     The result does not depend on the order of its nuclei, their ids or names.
@@ -70,6 +78,9 @@ def annotate(specimen: Specimen, atlas: Atlas, *, alternatives: int = 3) -> Anno
         from `eutely.estimate`.
     alternatives
         next best cells to report for each nucleus.
+    pins
+        cells that are known beforehand: the cell of nucleus i (its row), or -1 where it is none.
+        All others are matched around them.
     """
     if specimen.unit != atlas.unit:
         raise AtlasError(
@@ -78,13 +89,16 @@ def annotate(specimen: Specimen, atlas: Atlas, *, alternatives: int = 3) -> Anno
         )
     order = canonical_order(specimen)
     ordered = specimen.take(order)
+    back = np.argsort(order)
     poses, spacing = posed(ordered, atlas.size), spacing_of(atlas.means)
+    fixed = _pinned(specimen, atlas, pins)[order] if pins else None
     if atlas.model == "offsets":
+        if pins:
+            raise AtlasError("an atlas of the model 'offsets' takes no pins; build one without it")
         radii = orient(ordered)[0].apply(ordered, tuple(atlas.size)).radii
         found = place_by_offsets(atlas, poses, radii, spacing)
     else:
-        found = place(expectation(atlas, spacing), poses)
-    back = np.argsort(order)
+        found = place(expectation(atlas, spacing), poses, fixed)
     cells, confidence, others = _by_nucleus(found, len(specimen), alternatives)
     cells = cells[back]
     return Annotation(
@@ -97,6 +111,29 @@ def annotate(specimen: Specimen, atlas: Atlas, *, alternatives: int = 3) -> Anno
         found.cost / len(atlas),
         found.warped[back],
     )
+
+
+def _pinned(specimen: Specimen, atlas: Atlas, pins: Mapping[int, int]) -> NDArray[np.int32]:
+    """Return (n,), the cell that each nucleus must be, as `eutely.realign.place` takes it."""
+    fixed = np.full(len(specimen), FREE, np.int32)
+    for nucleus, cell in pins.items():
+        if not 0 <= nucleus < len(specimen):
+            raise AtlasError(
+                f"{specimen.name}: nucleus {nucleus} is pinned, but there are {len(specimen)}"
+            )
+        if not UNMATCHED <= cell < len(atlas):
+            raise AtlasError(
+                f"{specimen.name}: nucleus {nucleus} is pinned to cell {cell}, but the atlas has "
+                f"cells 0 to {len(atlas) - 1} (-1 for none)"
+            )
+        fixed[nucleus] = NOBODYS if cell == UNMATCHED else cell
+    used = fixed[fixed >= 0]
+    if len(np.unique(used)) < len(used):
+        twice = int(np.flatnonzero(np.bincount(used) > 1)[0])
+        raise AtlasError(
+            f"{specimen.name}: two nuclei are pinned to cell {twice}; keep one of them"
+        )
+    return fixed
 
 
 def canonical_order(specimen: Specimen) -> NDArray[np.intp]:

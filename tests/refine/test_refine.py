@@ -101,17 +101,67 @@ def test_annotation_follows_the_rows(built: tuple[Cohort, Atlas, list[Specimen]]
     assert first.alternatives[order[0]] == second.alternatives[0]
 
 
-def test_missing_and_spurious_nuclei_are_survived(
-    built: tuple[Cohort, Atlas, list[Specimen]],
-) -> None:
+def spoilt(specimens: list[Specimen], seed: int) -> list[Specimen]:
+    """Every tenth nucleus or so is lost, and six are added that are no cell."""
+    found = []
+    for number, one in enumerate(specimens):
+        random = np.random.default_rng((seed, number))
+        kept = np.flatnonzero(random.random(len(one)) > 0.1)
+        low, high = one.centroids.min(axis=0), one.centroids.max(axis=0)
+        added = random.uniform(low, high, size=(6, 3))
+        names = [one.names[i] for i in kept] if one.names else []
+        points = np.concatenate([one.centroids[kept], added])
+        found.append(Specimen.from_arrays(one.name, points, names=[*names, *[""] * 6]))
+    return found
+
+
+def test_spurious_nuclei_stay_unmatched(built: tuple[Cohort, Atlas, list[Specimen]]) -> None:
     cohort, atlas, ordered = built
     labels = [one.names or () for one in ordered]
     named = atlas.named(majority_names(cohort.labels(), labels, len(atlas)))
+    for one in spoilt(worms(3, seed=8), 1):
+        found = annotate(one.without_names(), named)
+        assert score(one, found.names).accuracy > 0.85
+        assert (found.cells[-6:] < 0).sum() >= 3
+        assert (found.cells[:-6] < 0).mean() < 0.1
+
+
+def test_nothing_is_left_out_of_complete_specimens(
+    built: tuple[Cohort, Atlas, list[Specimen]],
+) -> None:
+    cohort, atlas, _ = built
+    assert all((labels >= 0).all() for labels in cohort.labels())
+    assert (annotate(worms(1, seed=4)[0], atlas).cells >= 0).all()
+
+
+def test_cells_that_the_targets_lack_are_found() -> None:
+    cohort, atlas, ordered = build(spoilt(worms(14), 2))
+    assert 57 <= len(atlas) <= 62
+    assert pre_atlas(ordered, cohort.labels()).mean > 0.85
+
+
+def test_pins_are_honoured(built: tuple[Cohort, Atlas, list[Specimen]]) -> None:
+    _, atlas, _ = built
     one = worms(1, seed=8)[0]
-    assert (
-        score(one.take(np.arange(54)), annotate(one.take(np.arange(54)), named).names).accuracy
-        > 0.85
-    )
+    free = annotate(one, atlas)
+    first, second = int(free.cells[3]), int(free.cells[30])
+    found = annotate(one, atlas, pins={3: second, 30: -1})
+    assert (found.cells[3], found.cells[30]) == (second, -1)
+    assert found.confidence[3] > 0.999
+    assert len(np.unique(found.cells[found.cells >= 0])) == (found.cells >= 0).sum()
+    same = annotate(one, atlas, pins={3: first})
+    np.testing.assert_array_equal(same.cells, free.cells)
+
+
+@pytest.mark.parametrize(
+    ("pins", "words"),
+    [({99: 0}, "nucleus 99"), ({0: 99}, "cells 0 to"), ({0: 1, 2: 1}, "two nuclei")],
+)
+def test_impossible_pins_are_refused(
+    built: tuple[Cohort, Atlas, list[Specimen]], pins: dict[int, int], words: str
+) -> None:
+    with pytest.raises(AtlasError, match=words):
+        annotate(worms(1)[0], built[1], pins=pins)
 
 
 def test_units_must_agree(built: tuple[Cohort, Atlas, list[Specimen]]) -> None:

@@ -262,6 +262,23 @@ class Refine(Section):
         "rounds",
         ge=1,
     )
+    common: float = setting(
+        0.3,
+        "Share of the specimens that must have a nucleus at one place, and no cell for it, for a "
+        "new cell to be added there.",
+        "adds fewer cells that the targets lack.",
+        "share of specimens",
+        gt=0.0,
+        le=1.0,
+    )
+    rare: float = setting(
+        0.25,
+        "Cells seen in less than this share of the usual number of specimens are removed.",
+        "removes more cells that are due to spurious nuclei, and more that are often missed.",
+        "share of specimens",
+        ge=0.0,
+        lt=1.0,
+    )
     joint_rounds: int = setting(
         5,
         "Rounds after fusion; before all but the first and the last, cells that are easily "

@@ -34,7 +34,7 @@ from eutely.watch import Watch, nobody
 
 log = logging.getLogger("eutely")
 
-VERSION = 1
+VERSION = 2
 """Of the stages below; raised when their results change."""
 
 

@@ -50,8 +50,7 @@ def place_by_offsets(
     costs = [
         assign(atlas.means, expected.broad, posed, POSE_FREEDOM, UNMATCHED)[1] for posed in poses
     ]
-    pose = int(np.argmin(costs))
-    posed = frame = poses[pose]
+    posed = frame = poses[int(np.argmin(costs))]
     sizes = radii
     for turn in range(ROUNDS):
         if turn < LINEAR:
@@ -66,9 +65,7 @@ def place_by_offsets(
     matched = int((solution.matching >= 0).sum())
     # Half a squared distance is minus a log-density, which costs are compared as elsewhere.
     cost = 0.5 * (solution.objective + matched * atlas.c0)
-    return Placed(
-        pose, posed, frame, solution.matching, cost, shares_of(problem, solution.matching)
-    )
+    return Placed(posed, frame, solution.matching, cost, shares_of(problem, solution.matching))
 
 
 def problem_of(atlas: Atlas, frame: Points, radii: Points) -> PairProblem:

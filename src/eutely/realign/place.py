@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
+from eutely.realign.background import Background, Rates
 from eutely.realign.warp import fit_warp, span_of
 from eutely.solve.meanfield import COOLING, Field, assign, settle
 from eutely.solve.softassign import (
@@ -34,7 +36,16 @@ REFITS = 2
 """Mean fields in turn; after each but the last the warp is fitted to its matches."""
 
 UNMATCHED = 1e4
-"""Cost of a nucleus without a cell while specimens are placed: match all that can be."""
+"""Cost of a nucleus without a cell while poses are compared: match all that can be."""
+
+ROLLS = 12
+"""Rolls that are tried all around."""
+
+MATCHED_POSES = 4
+"""Poses that are matched with the cells, the nearest ones."""
+
+RIVAL = 1.2
+"""Poses that cost up to so many times the least are warped too, and the best match decides."""
 
 
 class Expectation(NamedTuple):
@@ -52,6 +63,8 @@ class Expectation(NamedTuple):
         of the body, for the warp.
     freedom
         of the Student-t costs.
+    background
+        what tells when cells and nuclei had better be left alone.
     """
 
     field: Field
@@ -60,6 +73,7 @@ class Expectation(NamedTuple):
     span: tuple[float, float]
     width: float
     freedom: float
+    background: Background
 
     @classmethod
     def of(
@@ -69,11 +83,18 @@ class Expectation(NamedTuple):
         size: NDArray[np.float64],
         spacing: float,
         freedom: float,
+        seen: NDArray[np.int64] | None = None,
+        most: float = np.inf,
     ) -> Expectation:
         """Add what follows from the size of the body and the distance of its cells."""
         broad = np.broadcast_to(spacing**2 * np.eye(3), (len(field.means), 3, 3))
         span = span_of(field.means, float(size[0]))
-        return cls(field, centres, centres_of(broad), span, float(size[1]), freedom)
+        background = Background.of(field.means, seen, most)
+        return cls(field, centres, centres_of(broad), span, float(size[1]), freedom, background)
+
+    def unmatched(self, rates: Rates) -> NDArray[np.float64]:
+        """Return (m,), what it costs to leave each cell and a nucleus without each other."""
+        return self.background.unmatched(rates, self.freedom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +103,8 @@ class Placed:
 
     Attributes
     ----------
-    pose
-        number of the pose that was taken.
     posed
-        (n, 3), its nuclei in that pose.
+        (n, 3), its nuclei in the pose that was taken.
     warped
         (n, 3), after the warp.
     nuclei
@@ -94,14 +113,16 @@ class Placed:
         of the matching; lower fits better.
     shares
         soft assignment of nuclei to cells, or None before the mean field.
+    rates
+        of missing cells and spurious nuclei, or None before any matching.
     """
 
-    pose: int
     posed: NDArray[np.float64]
     warped: NDArray[np.float64]
     nuclei: NDArray[np.int32]
     cost: float
     shares: Shares | None = None
+    rates: Rates | None = None
 
 
 def expectation(atlas: Atlas, spacing: float) -> Expectation:
@@ -120,10 +141,15 @@ def expectation(atlas: Atlas, spacing: float) -> Expectation:
         atlas.size,
         spacing,
         atlas.freedom,
+        atlas.seen,
     )
 
 
-def place(expected: Expectation, poses: Sequence[NDArray[np.float64]]) -> Placed:
+def place(
+    expected: Expectation,
+    poses: Sequence[NDArray[np.float64]],
+    pins: NDArray[np.int32] | None = None,
+) -> Placed:
     """Choose the pose that fits best, warp the specimen and match it with the mean field.
 
     Parameters
@@ -132,34 +158,92 @@ def place(expected: Expectation, poses: Sequence[NDArray[np.float64]]) -> Placed
         from `expectation`.
     poses
         the nuclei (n, 3) in each pose to consider.
+    pins
+        (n,), the cell that each nucleus must be, as of `eutely.solve.softassign.soft_assign`.
     """
-    return match(expected, warped_match(expected, poses))
+    return match(expected, warped_match(expected, poses, pins), pins=pins)
 
 
-def warped_match(expected: Expectation, poses: Sequence[NDArray[np.float64]]) -> Placed:
+def warped_match(
+    expected: Expectation,
+    poses: Sequence[NDArray[np.float64]],
+    pins: NDArray[np.int32] | None = None,
+) -> Placed:
     """Choose a pose, warp to soft, then to hard matches; cells are taken one by one."""
-    means = expected.field.means
-    costs = [
-        assign(means, expected.broad, posed, POSE_FREEDOM, UNMATCHED)[1] if len(poses) > 1 else 0.0
-        for posed in poses
-    ]
-    pose = int(np.argmin(costs))
-    posed = poses[pose]
-    warped = posed
+    found = [_warped(expected, posed, pins) for posed in _plausible(expected, poses)]
+    return min(found, key=lambda one: one.cost)
+
+
+def _plausible(
+    expected: Expectation, poses: Sequence[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    """Return the specimen in the poses in which it is nearest to the cells, the nearest first.
+
+    Besides the given poses rolls all around are tried, both ways along the body: spurious nuclei
+    can hide the symmetry that tells the roll.
+    """
+    if len(poses) == 1:
+        return [poses[0]]
+    means, broad = expected.field.means, expected.broad
+    tree, spacing = KDTree(means), float(broad.spreads[0])
+    tried = [*poses, *(turned for turned in _rolled(poses[0]))]
+    near = [np.log1p((tree.query(posed)[0] / spacing) ** 2).mean() for posed in tried]
+    best = [tried[at] for at in np.argsort(near, kind="stable")[:MATCHED_POSES]]
+    base = broad.heights[0] * min(len(means), len(poses[0]))
+    costs = np.array(
+        [base + assign(means, broad, posed, POSE_FREEDOM, UNMATCHED)[1] for posed in best]
+    )
+    order = np.argsort(costs, kind="stable")
+    limit = max(RIVAL * costs[order[0]], costs[order[0]])
+    return [best[at] for at in order if costs[at] <= limit]
+
+
+def _rolled(posed: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Return the specimen rolled about x in steps all around, as it is and end for end."""
+    found = []
+    for ahead in (posed, posed * [-1.0, -1.0, 1.0]):
+        for step in range(ROLLS):
+            cosine, sine = np.cos(2 * np.pi * step / ROLLS), np.sin(2 * np.pi * step / ROLLS)
+            y, z = ahead[:, 1], ahead[:, 2]
+            found.append(np.stack([ahead[:, 0], cosine * y - sine * z, sine * y + cosine * z], 1))
+    return found
+
+
+def _warped(
+    expected: Expectation,
+    posed: NDArray[np.float64],
+    pins: NDArray[np.int32] | None,
+) -> Placed:
+    means, background = expected.field.means, expected.background
+    warped, rates = posed, background.start(len(posed))
+    alone = background.unmatched(rates, np.inf)
     for temperature in WARP_COOLING:
-        shares = soft_assign(means, expected.centres, warped, temperature=temperature)
+        shares = soft_assign(
+            means, expected.centres, warped, temperature=temperature, unmatched=alone, pins=pins
+        )
         targets, weights = mean_places(shares, means, len(posed))
         warped = fit_warp(posed, targets, weights, expected.span, expected.width)(posed)
-    nuclei, _ = assign(means, expected.centres, warped, expected.freedom, UNMATCHED)
-    warped = refit(expected, posed, warped, nuclei)
-    nuclei, cost = assign(means, expected.centres, warped, expected.freedom, UNMATCHED)
-    return Placed(pose, posed, warped, nuclei, cost)
+    freedom = expected.freedom
+    for _ in range(REFITS):
+        alone = expected.unmatched(rates)
+        nuclei, cost = assign(means, expected.centres, warped, freedom, alone, pins)
+        rates = background.rates(nuclei, len(posed))
+        warped = refit(expected, posed, warped, nuclei)
+    nuclei, cost = assign(means, expected.centres, warped, freedom, alone, pins)
+    return Placed(posed, warped, nuclei, cost, rates=rates)
 
 
-def match(expected: Expectation, before: Placed, *, refits: int = REFITS) -> Placed:
+def match(
+    expected: Expectation,
+    before: Placed,
+    *,
+    refits: int = REFITS,
+    pins: NDArray[np.int32] | None = None,
+) -> Placed:
     """Match a warped specimen with the mean field, and refine its warp by the matches."""
     field = expected.field
     warped, nuclei, start = before.warped, before.nuclei, field.means
+    rates = before.rates or expected.background.start(len(warped))
     for left in reversed(range(refits)):
         found = settle(
             field,
@@ -167,14 +251,16 @@ def match(expected: Expectation, before: Placed, *, refits: int = REFITS) -> Pla
             start,
             freedom=expected.freedom,
             cooling=COOLING if start is field.means else COOLING[2:],
-            unmatched=UNMATCHED,
+            unmatched=expected.unmatched(rates),
+            pins=pins,
         )
         nuclei = found.nuclei
+        rates = expected.background.rates(nuclei, len(warped))
         if left:
             warped = refit(expected, before.posed, warped, nuclei)
             start = field.means.copy()
             start[nuclei >= 0] = warped[nuclei[nuclei >= 0]]
-    return Placed(before.pose, before.posed, warped, nuclei, found.cost, found.shares)
+    return Placed(before.posed, warped, nuclei, found.cost, found.shares, rates)
 
 
 def refit(

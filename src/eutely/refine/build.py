@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from eutely.config.model import Estimate, Refine
 from eutely.estimate import Gaussians
 from eutely.execute import Executor
+from eutely.refine.cells import grown, pruned
 from eutely.refine.cohort import Cohort
 from eutely.refine.fuse import from_target, fuse
 from eutely.refine.resplit import resplit
@@ -74,16 +75,19 @@ def refine(
 
     def start() -> Cohort:
         cohort = _aligned(poses, first, size, spacing, settings, estimate, executor)
-        return joint(cohort, afresh=True)[0] if settings.joint_rounds else cohort
+        if settings.joint_rounds:
+            cohort, _ = joint(cohort, afresh=True)
+        return _settled(cohort, settings, estimate)
 
     def target(other: int, cohort: Cohort) -> Cohort:
         nonlocal note
-        second = from_target(cohort, other, estimate, executor)
+        second = _settled(from_target(cohort, other, estimate, executor), settings, estimate)
         for _ in range(settings.target_rounds):
             second, _ = joint(second, afresh=False)
+            second = _settled(second, settings, estimate)
         fused, taken = fuse(cohort, second, estimate, executor, folds=folds)
         note = f"another target is better in {taken} regions"
-        return fused
+        return _settled(fused, settings, estimate)
 
     def last(number: int, cohort: Cohort) -> Cohort:
         nonlocal note
@@ -92,7 +96,7 @@ def refine(
             cohort, dealt = resplit(cohort, estimate, executor, seed=number)
         cohort, cost = joint(cohort, afresh=False)
         note = f"cost {cost:.1f}, {dealt} groups of confusable cells dealt anew"
-        return cohort
+        return _settled(cohort, settings, estimate)
 
     steps: list[tuple[str, Callable[[Cohort], Cohort]]] = [
         *((f"target {number + 2}", partial(target, one)) for number, one in enumerate(others)),
@@ -109,6 +113,15 @@ def refine(
         watch("finding cells", number + 2, total, note)
         note = ""
     return cohort.rewarped(estimate)
+
+
+def _settled(cohort: Cohort, settings: Refine, estimate: Estimate) -> Cohort:
+    """Add cells that many specimens have, remove those that few have."""
+    cohort, fewer = pruned(cohort, settings.rare)
+    cohort, more = grown(cohort, estimate, settings.common)
+    if more or fewer:
+        log.info("cells: %d new, %d removed, %d now", more, fewer, len(cohort.nuclei[0]))
+    return cohort
 
 
 def _aligned(
@@ -133,9 +146,10 @@ def _aligned(
     wide = np.broadcast_to((spacing / 2) ** 2 * np.eye(3), (len(first), 3, 3))
     cells = Gaussians(first, np.array(wide))
     for number in range(settings.linear_rounds):
-        cohort, chosen = linear_round(cohort, poses, cells, executor, estimate.freedom)
+        cohort = linear_round(cohort, poses, cells, executor, estimate.freedom)
         if number:
-            poses = [[one[pose]] for one, pose in zip(poses, chosen, strict=True)]
+            poses = [[posed] for posed in cohort.posed]
+        cohort = _settled(cohort, settings, estimate)
         cells = cells_of(cohort, estimate)
         log.info("alignment %d of %d", number + 1, settings.linear_rounds)
     return cohort

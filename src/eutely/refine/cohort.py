@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, robust_gaussians
+from eutely.realign.background import most_pairs
 from eutely.realign.place import Placed
 from eutely.realign.warp import fit_warp, recentred, span_of
 from eutely.solve.softassign import centres_of, squared_distances
@@ -44,10 +45,15 @@ class Cohort:
         """Return the number of specimens."""
         return len(self.posed)
 
+    @property
+    def most_pairs(self) -> float:
+        """Pairs of a missing cell and a spurious nucleus that a specimen can have."""
+        return most_pairs(np.array([len(points) for points in self.posed]))
+
     def placed(self) -> list[Placed]:
         """Return the specimens one by one."""
         rows = zip(self.posed, self.warped, self.nuclei, strict=True)
-        return [Placed(0, posed, warped, own, 0.0) for posed, warped, own in rows]
+        return [Placed(posed, warped, own, 0.0) for posed, warped, own in rows]
 
     def replaced(self, placed: Sequence[Placed]) -> Cohort:
         """Return the cohort with other places and nuclei of its specimens."""
@@ -92,8 +98,9 @@ class Cohort:
 
     def centred(self) -> Cohort:
         """Return the cohort without the mean warp, so that its frame stays that of the poses."""
-        means = np.nanmean(self.places(), axis=0)
-        goal = np.nanmean(self.places(posed=True), axis=0)
+        seen = (np.array(self.nuclei) >= 0).any(axis=0)
+        means = np.nanmean(self.places()[:, seen], axis=0)
+        goal = np.nanmean(self.places(posed=True)[:, seen], axis=0)
         span = span_of(means, float(self.size[0]))
         back = recentred(means, goal, span, float(self.size[1]))
         return replace(self, warped=tuple(back(points) for points in self.warped))

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from eutely.config.model import Estimate
-from eutely.estimate import Gaussians, prior_gaussians, robust_gaussians
+from eutely.estimate import Gaussians, joint_gaussians, prior_gaussians
 from eutely.execute import Executor
 from eutely.realign import Placed, match
+from eutely.realign.background import Background, Rates
 from eutely.realign.place import Expectation
 from eutely.refine.cohort import Cohort
 from eutely.refine.rounds import expect_others
@@ -28,26 +29,32 @@ from eutely.solve.softassign import centres_of, squared_distances
 EXCHANGED = 0.03
 """Share of specimens in which two cells must have exchanged a nucleus to be decided together."""
 
-ABSENT = 15.0
-"""Cost of a cell without a nucleus when solutions are compared; a good match costs about 4."""
-
 
 def from_target(cohort: Cohort, target: int, settings: Estimate, executor: Executor) -> Cohort:
     """Match all specimens, warped as in ``cohort``, with the nuclei of one of them.
 
-    The cells are new: they owe to those of ``cohort`` no more than how far each may vary.
+    The cells are new: they owe to those of ``cohort`` no more than how far each may vary. Only
+    cells that the target lacks are taken over, where they are expected in it.
     """
-    points = cohort.warped[target]
-    before = robust_gaussians(cohort.places(), settings).covariances
-    # The difference of two specimens varies by twice the covariance of one.
-    covariances = np.repeat(2 * np.median(before, axis=0)[None], len(points), axis=0)
+    joint = joint_gaussians(cohort.places(), cohort.spacing, settings)
     own = cohort.nuclei[target]
-    covariances[own[own >= 0]] = 2 * before[own >= 0]
+    lacking = own < 0
+    there = np.where(lacking[:, None], joint.cells.means, cohort.warped[target][own])
+    told = predict(joint.cells.means, joint.neighbours, joint.predictors, there)
+    points = np.concatenate([cohort.warped[target], told[lacking]])
+    # The difference of two specimens varies by twice the covariance of one.
+    varied = 2 * joint.cells.covariances
+    covariances = np.repeat(np.median(varied, axis=0)[None], len(points), axis=0)
+    covariances[own[~lacking]] = varied[~lacking]
+    covariances[len(points) - lacking.sum() :] = varied[lacking]
     cells = Gaussians(points, covariances)
-    joint = prior_gaussians(cells, cohort.spacing, settings)
-    field = Field(points, joint.neighbours, joint.predictors, centres_of(joint.conditionals))
+    prior = prior_gaussians(cells, cohort.spacing, settings)
+    field = Field(points, prior.neighbours, prior.predictors, centres_of(prior.conditionals))
     centres = centres_of(covariances)
-    expected = Expectation.of(field, centres, cohort.size, cohort.spacing, settings.freedom)
+    most = cohort.most_pairs
+    expected = Expectation.of(
+        field, centres, cohort.size, cohort.spacing, settings.freedom, most=most
+    )
     nobody = np.full(len(points), -1, np.int32)
     items = [replace(one, nuclei=nobody) for one in cohort.placed()]
     return cohort.replaced(list(executor.map(_match_once, items, shared=(expected,))))
@@ -80,16 +87,17 @@ def fuse(
     both = _counterparts(first, second)
     mine = _columns(first, both[:, 0])
     theirs = _columns(second, both[:, 1])
-    solutions = (_costs(one, settings, executor, folds) for one in (first, second))
+    rates = spare_rates(first)
+    costs = [cell_costs(one, settings, executor, folds, rates) for one in (first, second)]
+    # A cell that a solution does not have costs it nothing, and explains no nucleus.
     ours, others = (
-        np.where(both[:, side] >= 0, held_out[:, both[:, side]], ABSENT)
-        for side, held_out in enumerate(solutions)
+        np.where(both[:, side] >= 0, found[both[:, side]], 0.0) for side, found in enumerate(costs)
     )
     regions = _regions(mine, theirs, len(first))
     nuclei = mine.copy()
     taken = 0
     for cells in regions:
-        if others[:, cells].sum() < ours[:, cells].sum():
+        if others[cells].sum() < ours[cells].sum():
             taken += _take(nuclei, theirs, cells)
     kept = (nuclei >= 0).any(axis=0)
     return replace(first, nuclei=tuple(np.ascontiguousarray(nuclei[:, kept]))), taken
@@ -120,29 +128,49 @@ def _overlap(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.
     return table
 
 
-def _costs(
-    cohort: Cohort, settings: Estimate, executor: Executor, folds: int
-) -> NDArray[np.float64]:
-    """Return (N, m): what each specimen's nuclei cost given their neighbours, held out."""
-    cohort = cohort.rewarped(settings)
-    expected = expect_others(cohort, settings, executor, folds)
-    return np.array(
-        [
-            conditional_costs(expected[number % folds], row)
-            for number, row in enumerate(cohort.places())
-        ]
+def spare_rates(cohort: Cohort) -> Rates:
+    """Return the rates of missing cells and spurious nuclei in the whole cohort."""
+    cells = len(cohort.nuclei[0])
+    matched = sum(int((own >= 0).sum()) for own in cohort.nuclei)
+    nuclei = sum(map(len, cohort.posed))
+    every = len(cohort) * cells
+    return Rates(
+        (every - matched + 0.5) / (every + 1), max(nuclei - matched + 0.5, 0.5) / (every + 1)
     )
 
 
+def cell_costs(
+    cohort: Cohort, settings: Estimate, executor: Executor, folds: int, rates: Rates
+) -> NDArray[np.float64]:
+    """Return (m,): what each cell costs all specimens, held out, beyond leaving its nuclei alone.
+
+    Where a specimen has the cell: minus the log-density of its nucleus given the neighbours, less
+    what the nucleus would cost as a spurious one; and how likely a specimen has the cell at all.
+    """
+    cohort = cohort.rewarped(settings)
+    expected = expect_others(cohort, settings, executor, folds)
+    places = cohort.places()
+    seen = np.isfinite(places[:, :, 0])
+    # Each cell is seen as often as it is: this counts for it where it is always there.
+    share = (seen.sum(axis=0) + 0.5) / (len(cohort) + 1)
+    total = -len(cohort) * np.log(1 - share)
+    for number, row in enumerate(places):
+        own = expected[number % folds]
+        always = Background(own.background.density, share)
+        alone = always.unmatched(Rates(0.0, rates.spurious), settings.freedom)
+        total += np.where(seen[number], conditional_costs(own, row) - alone, 0.0)
+    return np.asarray(total, dtype=np.float64)
+
+
 def conditional_costs(expected: Expectation, places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (m,): minus the log-density of each cell's place (m, 3) given all others'."""
+    """Return (m,): minus the log-density of each cell's place (m, 3) given others'; 0 for NaN."""
     field, freedom = expected.field, expected.freedom
     seen = np.isfinite(places[:, 0])
     there = np.where(seen[:, None], places, field.means)
     told = predict(field.means, field.neighbours, field.predictors, there)
     squared = squared_distances(told, field.centres.whitening, there)
     costs = 0.5 * (freedom + 3) * np.log1p(squared / freedom) - field.centres.heights
-    return np.where(seen, costs, ABSENT)
+    return np.where(seen, costs, 0.0)
 
 
 def _regions(

@@ -26,28 +26,21 @@ def linear_round(
     cells: Gaussians,
     executor: Executor,
     freedom: float,
-) -> tuple[Cohort, list[int]]:
-    """Warp and match every specimen to ``cells``, one by one; choose among its poses.
-
-    Returns
-    -------
-    cohort, chosen
-        the matched cohort, and the number of the pose of each specimen.
-    """
-    expected = independent(cells, cohort.size, cohort.spacing, freedom)
+) -> Cohort:
+    """Warp and match every specimen to ``cells``, one by one; choose among its poses."""
+    expected = independent(cells, cohort, freedom)
     placed = list(executor.map(warped_match, poses, shared=(expected,)))
-    return cohort.replaced(placed).centred(), [one.pose for one in placed]
+    return cohort.replaced(placed).centred()
 
 
-def independent(
-    cells: Gaussians, size: NDArray[np.float64], spacing: float, freedom: float
-) -> Expectation:
+def independent(cells: Gaussians, cohort: Cohort, freedom: float) -> Expectation:
     """Return what to expect of cells that tell nothing about each other."""
     m = len(cells.means)
     centres = centres_of(cells.covariances)
     nobody = np.zeros((m, NO_NEIGHBOURS), np.int32)
     field = Field(cells.means, nobody, np.zeros((m, NO_NEIGHBOURS, 3, 3)), centres)
-    return Expectation.of(field, centres, size, spacing, freedom)
+    most = cohort.most_pairs
+    return Expectation.of(field, centres, cohort.size, cohort.spacing, freedom, most=most)
 
 
 def joint_round(
@@ -83,7 +76,7 @@ def expect_others(
     cohort: Cohort, settings: Estimate, executor: Executor, folds: int
 ) -> list[Expectation]:
     """Return what to expect of the specimens ``part``, ``part + folds``, ...: from the others."""
-    shared = (cohort.places(), folds, cohort.size, cohort.spacing, settings)
+    shared = (cohort.places(), folds, cohort.size, cohort.spacing, settings, cohort.most_pairs)
     return list(executor.map(_expect_others, range(folds), shared=shared))
 
 
@@ -93,22 +86,29 @@ def _expect_others(
     size: NDArray[np.float64],
     spacing: float,
     settings: Estimate,
+    most: float,
     part: int,
 ) -> Expectation:
     """Estimate from the specimens outside of one fold, or from all if there is but one fold."""
     others = places[np.arange(len(places)) % folds != part] if folds > 1 else places
     # A cell that only this fold has would otherwise stop the estimate.
     train = others if np.isfinite(others[:, :, 0]).any(axis=0).all() else places
-    return expect(train, size, spacing, settings)
+    return expect(train, size, spacing, settings, most)
 
 
 def expect(
-    places: NDArray[np.float64], size: NDArray[np.float64], spacing: float, settings: Estimate
+    places: NDArray[np.float64],
+    size: NDArray[np.float64],
+    spacing: float,
+    settings: Estimate,
+    most: float,
 ) -> Expectation:
     """Return what to expect of the cells at ``places`` (N, m, 3), which predict each other."""
     cells, neighbours, predictors, conditionals = joint_gaussians(places, spacing, settings)
     field = Field(cells.means, neighbours, predictors, centres_of(conditionals))
-    return Expectation.of(field, centres_of(cells.covariances), size, spacing, settings.freedom)
+    seen = np.isfinite(places[:, :, 0]).sum(axis=0)
+    centres = centres_of(cells.covariances)
+    return Expectation.of(field, centres, size, spacing, settings.freedom, seen, most)
 
 
 def _rematch(expected: Sequence[Expectation], afresh: bool, item: tuple[int, Placed]) -> Placed:

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from eutely.kernel import kernel
 from eutely.solve.lap_dense import lap_dense
 from eutely.solve.softassign import (
+    CERTAIN,
+    FREE,
     Centres,
     Shares,
     mean_points,
@@ -77,6 +79,7 @@ def settle(
     freedom: float = 8.0,
     cooling: tuple[float, ...] = COOLING,
     unmatched: float | NDArray[np.float64] = 1e4,
+    pins: NDArray[np.int32] | None = None,
 ) -> Settled:
     """Match nuclei at ``points`` (n, 3) with the cells of ``field``.
 
@@ -92,6 +95,8 @@ def settle(
         temperatures, at least one.
     unmatched
         cost of leaving a cell and a nucleus without each other; one, or one for each cell.
+    pins
+        (n,), as of `soft_assign`.
     """
     places = np.array(start)
     for temperature in cooling:
@@ -103,10 +108,11 @@ def settle(
             temperature=temperature,
             freedom=freedom,
             unmatched=unmatched,
+            pins=pins,
         )
         places *= INERTIA
         places += (1 - INERTIA) * mean_points(shares, points, expected)
-    nuclei, cost = assign(expected, field.centres, points, freedom, unmatched)
+    nuclei, cost = assign(expected, field.centres, points, freedom, unmatched, pins)
     return Settled(nuclei, cost, expected, shares)
 
 
@@ -116,8 +122,13 @@ def assign(
     points: NDArray[np.float64],
     freedom: float,
     unmatched: float | NDArray[np.float64],
+    pins: NDArray[np.int32] | None = None,
 ) -> tuple[NDArray[np.int32], float]:
-    """Return the cheapest assignment (m,) of points to centres, -1 for none, and its cost."""
+    """Return the cheapest assignment (m,) of points to centres, -1 for none, and its cost.
+
+    A centre without a point adds what leaving it alone costs, beyond what it costs to leave all
+    points that cannot find a centre.
+    """
     costs = student_costs(
         np.ascontiguousarray(places),
         centres.whitening,
@@ -125,9 +136,18 @@ def assign(
         np.ascontiguousarray(points),
         float(freedom),
     )
-    nuclei, _, _ = lap_dense(costs - np.broadcast_to(unmatched, len(costs))[:, None])
+    alone = np.broadcast_to(np.asarray(unmatched, dtype=np.float64), len(costs))
+    gains = costs - alone[:, None]
+    if pins is not None:
+        pinned = np.flatnonzero(pins >= 0)
+        gains[:, pins != FREE] = np.inf
+        gains[pins[pinned]] = np.inf
+        gains[pins[pinned], pinned] = -CERTAIN
+    nuclei, _, _ = lap_dense(gains)
     rows = np.flatnonzero(nuclei >= 0)
-    return nuclei, float(costs[rows, nuclei[rows]].sum())
+    # Of more centres than points some must stay alone, whatever that costs.
+    spare = np.sort(alone[nuclei < 0])[max(len(costs) - len(points), 0) :]
+    return nuclei, float(costs[rows, nuclei[rows]].sum() + spare.sum())
 
 
 @kernel

@@ -14,8 +14,14 @@ from eutely.kernel import kernel
 REACH = 40.0
 """Squared distance, in variances times temperature, beyond which a point has no share."""
 
-SLACK = 1e-8
-"""Least odds of a centre and a point without partners, against both matched where it is likely."""
+SLACK = 1e-4
+"""Least weight of having no partner at all, for a centre and for a point."""
+
+FREE, NOBODYS = -1, -2
+"""Pins of points that any centre may have, and that none may."""
+
+CERTAIN = 1e9
+"""Weight of a pinned point."""
 
 SWEEPS = 8
 """Sweeps of balancing rows and columns."""
@@ -75,6 +81,7 @@ def soft_assign(
     temperature: float = 1.0,
     freedom: float = np.inf,
     unmatched: float | NDArray[np.float64] = np.inf,
+    pins: NDArray[np.int32] | None = None,
 ) -> Shares:
     """Share the points (n, 3) out among centres at ``places`` (m, 3), one point to each in total.
 
@@ -89,17 +96,22 @@ def soft_assign(
     unmatched
         cost of leaving a centre and a point without partners, as in `student_costs`; one, or one
         for each centre.
+    pins
+        (n,), the centre that must have each point, `FREE` or `NOBODYS`; or None.
     """
     order = np.argsort(points[:, 0], kind="stable")
     mean = centres.heights.mean()
-    lone = np.broadcast_to(np.exp(-np.asarray(unmatched, dtype=np.float64) - mean), len(places))
+    # While it is hot, specimens may be far from where they belong: hardly anything is left alone.
+    odds = -temperature * (np.asarray(unmatched, dtype=np.float64) + mean)
+    lone = np.broadcast_to(np.exp(np.minimum(odds, 0.0)), len(places))
     return Shares(
         *_shares(
             np.ascontiguousarray(places),
             centres.whitening,
             centres.heights - mean,
             centres.spreads,
-            np.maximum(lone, SLACK),
+            np.maximum(lone, SLACK**2),
+            np.full(len(points), FREE, np.int32) if pins is None else pins,
             np.ascontiguousarray(points),
             points[order, 0].copy(),
             order,
@@ -116,6 +128,7 @@ def _shares(
     heights: Any,
     spreads: Any,
     lone: Any,
+    pins: Any,
     points: Any,
     sorted_x: Any,
     order: Any,
@@ -127,12 +140,27 @@ def _shares(
     items = np.empty(64 * m, np.int32)
     values = np.empty(64 * m)
     end = 0
+    pinned = np.full(m, -1, np.int32)
+    for j in range(n):
+        if pins[j] >= 0:
+            pinned[pins[j]] = j
     for i in range(m):
+        if pinned[i] >= 0:
+            if end == len(items):
+                items = np.concatenate((items, np.empty(end, np.int32)))
+                values = np.concatenate((values, np.empty(end)))
+            items[end] = pinned[i]
+            values[end] = CERTAIN
+            end += 1
+            starts[i + 1] = end
+            continue
         reach = spreads[i] * np.sqrt(temperature * REACH)
         low = np.searchsorted(sorted_x, places[i, 0] - reach)
         high = np.searchsorted(sorted_x, places[i, 0] + reach)
         for at in range(low, high):
             j = order[at]
+            if pins[j] != FREE:
+                continue
             distance = _squared(whitening[i], places[i], points[j]) / temperature
             if distance > REACH:
                 continue
@@ -162,6 +190,8 @@ def _shares(
     for i in range(m):
         for at in range(starts[i], starts[i + 1]):
             values[at] *= left[i] * right[items[at]]
+        if pinned[i] >= 0:
+            values[starts[i]] = 1.0
     return starts, items[:end].copy(), values[:end].copy()
 
 

@@ -1,0 +1,141 @@
+"""What it costs to leave cells and nuclei alone: rates of missing cells and spurious nuclei.
+
+A specimen has cell i with probability p_i, and spurious nuclei anywhere in the body with density b.
+A nucleus at x that is cell i is explained by p_i f_i(x), both apart by (1 - p_i) b. So a match pays
+while its cost, minus the log-density f_i, stays below log p_i / (1 - p_i) - log b. Both rates are
+those of the specimen itself, estimated from its matching: in a complete and clean one leaving out
+costs so much that all nuclei are matched.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+from scipy.special import gammaln
+
+AROUND = 6
+"""Neighbours whose distance tells how dense cells are."""
+
+LEAST, MOST = 1e-5, 0.9
+"""Range of the rates, and of how often a cell may be lacking."""
+
+USUAL = 0.95
+"""Share of the usual number of specimens from which a cell counts as one that is always there."""
+
+STRAYING = 0.01
+"""Share of the cells that may be farther off than expected without being taken for missing."""
+
+
+class Rates(NamedTuple):
+    """Of one specimen.
+
+    Attributes
+    ----------
+    missing
+        share of its cells that have no nucleus.
+    spurious
+        nuclei that are no cell, per cell.
+    """
+
+    missing: float
+    spurious: float
+
+
+START = 0.05
+"""Both rates, before anything is known about a specimen."""
+
+SPREAD = 3.0
+"""Pairs of a missing cell and a spurious nucleus in a specimen, per variance of the counts."""
+
+
+def most_pairs(counts: NDArray[np.int64]) -> float:
+    """Return how many pairs of a missing cell and a spurious nucleus a specimen may have.
+
+    Chance makes their numbers vary, and with them the numbers of nuclei: where all specimens have
+    as many nuclei as each other, none is missing and none is spurious.
+    """
+    apart = np.abs(counts - np.median(counts))
+    # 1.4826 turns the median deviation of a Gaussian into its standard deviation.
+    return float(SPREAD * (1.4826 * np.median(apart)) ** 2)
+
+
+class Background(NamedTuple):
+    """What does not depend on the specimen.
+
+    Attributes
+    ----------
+    density
+        logarithm of the cells per volume, the mean over all cells.
+    presence
+        (m,) float64 in 0 .. 1, how often each cell is seen, compared with the usual one.
+    most
+        pairs of a missing cell and a spurious nucleus that a specimen can have.
+    """
+
+    density: float
+    presence: NDArray[np.float64]
+    most: float = np.inf
+
+    @classmethod
+    def of(
+        cls,
+        means: NDArray[np.float64],
+        seen: NDArray[np.int64] | None = None,
+        most: float = np.inf,
+    ) -> Background:
+        """Take cells at ``means`` (m, 3) that were seen in so many specimens: (m,)."""
+        m = len(means)
+        count = min(AROUND, m - 1)
+        density = 0.0
+        if count:
+            distances, _ = KDTree(means).query(means, [count + 1])
+            reach = np.maximum(np.asarray(distances)[:, 0], 1e-9)
+            density = float(np.log(count / (4 / 3 * np.pi)) - 3 * np.log(reach).mean())
+        presence = np.ones(m)
+        if seen is not None:
+            presence = np.minimum(1.0, seen / (USUAL * np.median(seen)))
+        return cls(density, presence, most)
+
+    def start(self, count: int) -> Rates:
+        """Return the rates to start with for a specimen of ``count`` nuclei."""
+        return self._rates(START * float(self.presence.sum()), count)
+
+    def unmatched(self, rates: Rates, freedom: float) -> NDArray[np.float64]:
+        """Return (m,), the cost of leaving each cell and a nucleus without each other.
+
+        It compares with `eutely.solve.softassign.student_costs`, which lack the constant of the
+        density.
+        """
+        present = np.clip(self.presence * (1 - rates.missing), LEAST, 1 - LEAST)
+        odds = np.log(present / (1 - present))
+        found = odds - np.log(rates.spurious) - self.density + _constant(freedom)
+        return np.asarray(found, dtype=np.float64)
+
+    def rates(self, nuclei: NDArray[np.int32], count: int) -> Rates:
+        """Estimate the rates of a specimen of ``count`` nuclei from those of its cells: (m,).
+
+        A cell that lies far off leaves a cell and a nucleus alone, just as a missing one and a
+        spurious one do together; a few such pairs say nothing, twice as many are believed.
+        """
+        usual = max(float(self.presence.sum()), 1.0)
+        matched = float((nuclei >= 0).sum())
+        apart, straying = max(min(usual, count) - matched, 0.0), STRAYING * usual
+        return self._rates(apart * min(max(apart / straying - 1, 0.0), 1.0), count)
+
+    def _rates(self, pairs: float, count: int) -> Rates:
+        usual, pairs = max(float(self.presence.sum()), 1.0), min(pairs, self.most)
+        lacking, surplus = max(usual - count, 0.0), max(count - usual, 0.0)
+        return Rates(
+            float(np.clip((lacking + pairs) / usual, LEAST, MOST)),
+            float(np.clip((surplus + pairs) / usual, LEAST, MOST)),
+        )
+
+
+def _constant(freedom: float) -> float:
+    """Return the logarithm of the Student-t density in 3D at its centre, for unit covariance."""
+    if np.isinf(freedom):
+        return float(-1.5 * np.log(2 * np.pi))
+    return float(gammaln((freedom + 3) / 2) - gammaln(freedom / 2) - 1.5 * np.log(freedom * np.pi))

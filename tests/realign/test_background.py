@@ -1,0 +1,60 @@
+"""Costs of leaving cells and nuclei alone, against likelihoods computed by hand."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_t
+
+from eutely.realign.background import LEAST, Background, Rates, most_pairs
+from eutely.solve.softassign import centres_of, student_costs
+
+FREEDOM = 8.0
+
+
+def test_a_match_pays_while_it_is_more_likely_than_both_apart() -> None:
+    random = np.random.default_rng(0)
+    means = 10 * random.random((20, 3))
+    background = Background.of(means)
+    rates = Rates(0.1, 0.2)
+    covariance = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.0], [0.0, 0.0, 3.0]])
+    centres = centres_of(covariance[None])
+    alone = background.unmatched(rates, FREEDOM)[0]
+    for point in means[0] + 6 * random.normal(size=(30, 3)):
+        cost = student_costs(means[:1], centres.whitening, centres.heights, point[None], FREEDOM)
+        density = multivariate_t(means[0], covariance, df=FREEDOM).pdf(point)
+        together = 0.9 * density
+        apart = 0.1 * 0.2 * np.exp(background.density)
+        assert (cost[0, 0] < alone) == (together > apart)
+
+
+def test_rare_cells_are_left_out_sooner() -> None:
+    background = Background.of(np.eye(3), np.array([100, 100, 5]))
+    costs = background.unmatched(Rates(0.05, 0.05), FREEDOM)
+    assert costs[0] == costs[1] > costs[2]
+
+
+@pytest.mark.parametrize(
+    ("matched", "count", "rates"),
+    [
+        (200, 200, (LEAST, LEAST)),
+        # One pair in a hundred may be a cell that is far off.
+        (198, 200, (LEAST, LEAST)),
+        (180, 200, (0.1, 0.1)),
+        (190, 190, (0.05, LEAST)),
+        (200, 210, (LEAST, 0.05)),
+    ],
+)
+def test_rates_follow_from_a_matching(matched: int, count: int, rates: tuple[float, float]) -> None:
+    means = np.random.default_rng(1).random((200, 3))
+    nuclei = np.where(np.arange(200) < matched, np.arange(200), -1).astype(np.int32)
+    assert Background.of(means).rates(nuclei, count) == pytest.approx(rates)
+
+
+def test_where_all_have_as_many_nuclei_nothing_is_left_out() -> None:
+    assert most_pairs(np.array([558, 558, 558, 552])) == 0
+    assert most_pairs(np.array([530, 560, 520, 541])) > 100
+    means = np.random.default_rng(1).random((200, 3))
+    background = Background.of(means, most=0.0)
+    assert background.start(200) == (LEAST, LEAST)
+    assert background.rates(np.full(200, -1, np.int32), 200) == (LEAST, LEAST)
+    # What a specimen lacks by its number of nuclei is missing all the same.
+    assert background.start(190).missing == pytest.approx(0.05)
