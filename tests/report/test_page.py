@@ -100,6 +100,12 @@ def test_a_run_without_trouble_says_so() -> None:
     assert "Nothing stands out." in render(story)
 
 
+def test_stages_of_learning_have_plain_names() -> None:
+    page = render(toy_story(3, 20))
+    assert "Stage 2: which assignments to allow" in page
+    assert "Fewer assignments or a lower loss" in page
+
+
 def test_an_atlas_alone_has_a_page() -> None:
     atlas, _ = toy_cohort(3, 20)
     page = render(Story(atlas, kind="atlas"))

@@ -18,6 +18,13 @@ from eutely.story import Story
 SCRIPTS = ("shaders", "viewer", "colours", "common", "atlas", "specimen", "links")
 """The page's own scripts, in the order in which they need each other."""
 
+STAGES = {
+    "linear": "Stage 1: positions and sizes",
+    "sparsity": "Stage 2: which assignments to allow",
+    "offsets": "Stage 3: offsets between neighbours",
+}
+"""What the stages of learning are about."""
+
 DOUBTFUL = 8
 """Cells in the table of those that are hardest to tell."""
 
@@ -61,10 +68,14 @@ def _figures(story: Story) -> dict[str, Any]:
         "accuracy": charts.violin(compute.accuracy(story.evaluation), numbers)
         if story.evaluation
         else "",
-        "curves": [(curve.stage, charts.learning_curve(curve)) for curve in curves],
-        "fronts": [(front.stage, charts.pareto(front)) for front in fronts],
+        "curves": [(_stage(curve.stage), charts.learning_curve(curve)) for curve in curves],
+        "fronts": [charts.pareto(front) for front in fronts],
         "times": charts.times(list(story.timings.items())) if story.timings else "",
     }
+
+
+def _stage(name: str) -> str:
+    return STAGES.get(name, name)
 
 
 def _doubtful(story: Story) -> list[dict[str, Any]]:
