@@ -114,6 +114,8 @@ def test_search_finds_a_cell(opened: Opened) -> None:
     box = opened.page.locator("#atlas-stage").bounding_box()
     assert abs(x - box["x"] - box["width"] / 2) < 2
     assert abs(y - box["y"] - box["height"] / 2) < 2
+    opened.page.fill("#find", "cell 12")  # by its number
+    assert opened.page.evaluate("eutely.state.cell") == 12
     opened.page.fill("#find", "nobody")
     assert opened.page.locator("#found").inner_text() == "no such cell"
     opened.page.click("#atlas-reset")

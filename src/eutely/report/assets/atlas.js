@@ -96,7 +96,8 @@ document.getElementById("cell-names").append(
   ...everyCell.map(title).sort().map((name) => { const one = element("option"); one.value = name; return one; }));
 find.addEventListener("input", () => {
   const wanted = find.value.trim().toUpperCase();
-  const cell = known.get(wanted) ?? (/^\d+$/.test(wanted) && +wanted < cells.count ? +wanted : undefined);
+  const number = /^(CELL )?(\d+)$/.exec(wanted);
+  const cell = known.get(wanted) ?? (number && +number[2] < cells.count ? +number[2] : undefined);
   document.getElementById("found").textContent = !wanted || cell !== undefined ? "" : "no such cell";
   if (cell !== undefined) select(cell, true);
   else if (state.cell >= 0) { select(-1); if (!wanted) atlas.reset(); }
