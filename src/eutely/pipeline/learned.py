@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isclose
+
 from eutely.learn import Learned
 
 STAGES = ("linear", "sparsity", "offsets")
@@ -17,11 +19,16 @@ def trials_of(found: Learned) -> list[dict[str, object]]:
 
 
 def chosen_of(found: Learned) -> dict[str, int]:
-    """Return the number of the trial that was taken from the Pareto front of stage 2."""
-    parameters = found.parameters
+    """Return the number of the trial that was taken from the Pareto front of stage 2.
+
+    All costs are scaled after learning, and thresholds with them; their ratio stays.
+    """
+    final = found.parameters
+    ratio = final.tau_centroid / final.tau_radius
     taken = [
         number
         for number, trial in enumerate(found.trials.get("sparsity", []))
-        if all(getattr(parameters, key) == value for key, value in trial.values.items())
+        if trial.values["least"] == final.least
+        and isclose(trial.values["tau_centroid"] / trial.values["tau_radius"], ratio)
     ]
     return {"sparsity": taken[0]} if taken else {}
