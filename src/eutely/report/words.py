@@ -108,7 +108,7 @@ def checks(story: Story) -> list[Check]:
 def _outliers(story: Story) -> list[Check]:
     odd = [(number, one) for number, one in enumerate(story.specimens) if one.outlier]
     found = [
-        Check("bad", f"{one.name}: {sentence(one.outlier)}", "See it beside the atlas.", (number,))
+        Check("bad", f"{one.name}: {sentence(one.outlier)}", "", (number,))
         for number, one in odd[:MOST]
     ]
     if len(odd) > MOST:

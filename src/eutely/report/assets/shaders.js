@@ -10,8 +10,8 @@ layout(location = 2) in vec3 formY;      // yy, yz, zz
 layout(location = 3) in vec4 tint;       // colour, and how much of it is left of the night
 uniform mat3 turn;
 uniform vec3 middle;
-uniform vec2 zoom, pan;
-uniform float gap, reach;
+uniform vec2 zoom, pan, gap;
+uniform float reach;
 out vec2 corner;
 flat out vec3 flatForm;                  // inverse of the projected covariance
 flat out vec4 slope;                     // depth given the place in the picture; rest; centre
@@ -21,7 +21,7 @@ void main() {
   mat3 form = mat3(formX, vec3(formX.y, formY.xy), vec3(formX.z, formY.yz));
   mat3 seen = turn * form * transpose(turn);
   vec3 at = turn * (place.xyz - middle);
-  at.y += place.w * gap;
+  at.xy += place.w * gap;
   vec2 ends[4] = vec2[4](vec2(-1, -1), vec2(1, -1), vec2(-1, 1), vec2(1, 1));
   corner = ends[gl_VertexID] * sqrt(vec2(seen[0][0], seen[1][1])) * 1.04;
   float determinant = seen[0][0] * seen[1][1] - seen[0][1] * seen[0][1];
@@ -68,12 +68,12 @@ layout(location = 0) in vec4 place;
 layout(location = 1) in vec4 tint;
 uniform mat3 turn;
 uniform vec3 middle;
-uniform vec2 zoom, pan;
-uniform float gap, reach;
+uniform vec2 zoom, pan, gap;
+uniform float reach;
 out vec4 colour;
 void main() {
   vec3 at = turn * (place.xyz - middle);
-  at.y += place.w * gap;
+  at.xy += place.w * gap;
   colour = tint;
   gl_Position = vec4(at.xy * zoom + pan, -at.z * reach, 1);
 }`;

@@ -102,11 +102,26 @@ function showSpecimen(number) {
       state.nucleus = at;
       drawAtlas();
       drawSpecimen();
-      specimen.goTo(cells.count + at - first, 4, nuclei.cells[at]);
+      specimen.goTo(cells.count + at - first, specimen.round ? 1.25 : 4, nuclei.cells[at]);
     });
     return row;
   }));
   drawSpecimen();
+}
+
+// Which of the two bodies is which.
+function captions(ink, width, height) {
+  for (const [words, lift] of [["atlas", 0.5], [data.specimens[state.specimen].name, -0.5]]) {
+    const [x, y] = specimen.onStage([lift * specimen.gap[0], lift * specimen.gap[1]]);
+    ink.save();
+    if (specimen.round) ink.translate(Math.min(Math.max(x, 90), width - 90), 66);
+    else {
+      ink.translate(18, Math.min(Math.max(y, 90), height - 60));
+      ink.rotate(-Math.PI / 2);
+    }
+    write(ink, words, 0, 0, "600 12px system-ui, sans-serif", "rgba(220,230,245,.75)");
+    ink.restore();
+  }
 }
 
 function prepareSpecimen() {
@@ -125,17 +140,7 @@ function prepareSpecimen() {
   const first = () => data.starts[state.specimen];
   specimen.annotate = (ink, width, height) => {
     scaleBar(ink, specimen, height);
-    const beside = specimen.apart > 0;
-    if (beside) {
-      const [, top] = specimen.onStage([0, specimen.gap / 2]), [, low] = specimen.onStage([0, -specimen.gap / 2]);
-      for (const [words, y] of [["atlas", top], [data.specimens[state.specimen].name, low]]) {
-        ink.save();
-        ink.translate(18, Math.min(Math.max(y, 90), height - 60));
-        ink.rotate(-Math.PI / 2);
-        write(ink, words, 0, 0, "600 12px system-ui, sans-serif", "rgba(220,230,245,.75)");
-        ink.restore();
-      }
-    }
+    if (specimen.apart > 0) captions(ink, width, height);
     if (specimen.scale * data.spacing > 30)
       labels(ink, specimen, Array.from({ length: data.starts[state.specimen + 1] - first() }, (_, i) => cells.count + i),
         (body) => nucleusTitle(first() + body - cells.count));

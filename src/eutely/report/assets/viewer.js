@@ -110,6 +110,7 @@ class Viewer {
         high[k] = Math.max(high[k], places[4 * i + k]);
       }
     this.middle = low.map((value, k) => (value + high[k]) / 2);
+    this.round = Math.max(high[1] - low[1], high[2] - low[2]) > 0.35 * (high[0] - low[0]);
     this.radius = 0.55 * Math.hypot(...high.map((value, k) => value - low[k])) || 1;
   }
 
@@ -117,14 +118,15 @@ class Viewer {
   seen(x, y, z, lift) {
     const t = this.turn, m = this.middle;
     x -= m[0]; y -= m[1]; z -= m[2];
-    return [t[0] * x + t[1] * y + t[2] * z, t[3] * x + t[4] * y + t[5] * z + lift * this.gap,
+    return [t[0] * x + t[1] * y + t[2] * z + lift * this.gap[0],
+            t[3] * x + t[4] * y + t[5] * z + lift * this.gap[1],
             t[6] * x + t[7] * y + t[8] * z];
   }
 
   // How large the bodies look from here, and with it gap and scale (pixels per unit).
   frame() {
     const { places, count } = this.bodies;
-    this.gap = 0;
+    this.gap = [0, 0];
     let wide = 0, low = Infinity, high = -Infinity;
     for (let i = 0; i < count; i++) {
       const [x, y] = this.seen(places[4 * i], places[4 * i + 1], places[4 * i + 2], 0);
@@ -134,10 +136,17 @@ class Viewer {
     }
     const width = this.stage.clientWidth, height = this.stage.clientHeight, tall = high - low || 1;
     const across = (width - 90) / (2 * wide || 1);
-    // Two bodies above each other: far enough apart to follow the lines between them, also near by.
-    const apart = (magnify) => this.apart * Math.max(1.6 * tall / Math.sqrt(magnify), 0.5 * height / across / magnify);
-    this.scale = this.magnify * Math.min(across, (height - 100) / (tall + apart(1)));
-    this.gap = apart(this.magnify);
+    // Two long bodies lie above each other, two round ones side by side: far enough apart to follow
+    // the lines between them, also near by.
+    if (this.round) {
+      const apart = (magnify) => this.apart * 2.6 * wide / Math.sqrt(magnify);
+      this.scale = this.magnify * Math.min((width - 90) / (2 * wide + apart(1)), (height - 100) / tall);
+      this.gap = [-apart(this.magnify), 0];
+    } else {
+      const apart = (magnify) => this.apart * Math.max(1.6 * tall / Math.sqrt(magnify), 0.5 * height / across / magnify);
+      this.scale = this.magnify * Math.min(across, (height - 100) / (tall + apart(1)));
+      this.gap = [0, apart(this.magnify)];
+    }
   }
 
   // Place of a seen point on the stage, in CSS pixels.
@@ -182,7 +191,7 @@ class Viewer {
       gl.uniform3fv(used.at.middle, this.middle);
       gl.uniform2f(used.at.zoom, 2 * this.scale / width, 2 * this.scale / height);
       gl.uniform2f(used.at.pan, 2 * this.pan[0] / width, -2 * this.pan[1] / height);
-      gl.uniform1f(used.at.gap, this.gap);
+      gl.uniform2f(used.at.gap, ...this.gap);
       gl.uniform1f(used.at.reach, 1 / (1.2 * this.radius));
       gl.bindVertexArray(array);
       if (used === this.bodyProgram) {
