@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,9 @@ from eutely.estimate import robust_gaussians
 from eutely.execute import Executor, Progress
 from eutely.specimen import Specimen
 
+Pinned = tuple[Specimen, Mapping[int, int]]
+"""A specimen, and the cells of the nuclei (rows) that are known beforehand; -1 for none."""
+
 PRIOR = 5.0
 """Specimens that the atlas counts for against the new cohort. On worms of another series the cost
 of held-out specimens, which needs no names, is lowest between 3 and 20."""
@@ -25,7 +28,7 @@ FOLDS = 5
 
 def annotate_cohort(
     atlas: Atlas,
-    specimens: Sequence[Specimen],
+    specimens: Sequence[Pinned],
     executor: Executor,
     *,
     alternatives: int = 3,
@@ -38,7 +41,7 @@ def annotate_cohort(
     atlas
         of the same organism.
     specimens
-        ten or more of one series; fewer shift the atlas less.
+        ten or more of one series, with their pins; fewer shift the atlas less.
     executor, progress
         where to run, and who is told how many specimens are done, both times counted.
     alternatives
@@ -52,7 +55,7 @@ def annotate_cohort(
 
     fits = list(
         executor.map(
-            _annotated,
+            annotate_pinned,
             specimens,
             shared=(atlas, 0),
             progress=lambda done, _: told(done, 0),
@@ -65,7 +68,7 @@ def annotate_cohort(
         inside = np.flatnonzero(fold == part).tolist()
         moved = shifted(atlas, places[fold != part])
         items = [specimens[number] for number in inside]
-        again = executor.map(_annotated, items, shared=(moved, alternatives))
+        again = executor.map(annotate_pinned, items, shared=(moved, alternatives))
         found |= dict(zip(inside, again, strict=True))
         told(len(found), len(specimens))
     return [found[number] for number in range(len(specimens))]
@@ -102,5 +105,7 @@ def shifted(atlas: Atlas, places: NDArray[np.float64]) -> Atlas:
     )
 
 
-def _annotated(atlas: Atlas, alternatives: int, specimen: Specimen) -> Annotation:
-    return annotate(specimen, atlas, alternatives=alternatives)
+def annotate_pinned(atlas: Atlas, alternatives: int, item: Pinned) -> Annotation:
+    """Annotate one specimen around its pins."""
+    specimen, pins = item
+    return annotate(specimen, atlas, alternatives=alternatives, pins=pins)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from eutely.errors import ReadError
+from eutely.io.pins import read_pins, write_pins
 from eutely.io.volumes import write_volume
 from eutely.napari.layers import TABLE
 from eutely.napari.named import GREY, colour_of, places, read_named
-from eutely.napari.pins import read_pins, write_pins
 from eutely.napari.reader import get_reader, table_of
 
 TEXT = """id,cell,name,confidence,alternatives
@@ -84,12 +84,16 @@ def test_a_volume_without_a_table_is_left_to_others(tmp_path: Path) -> None:
 
 def test_pins_are_kept_and_added_to(tmp_path: Path) -> None:
     path = tmp_path / "pins.csv"
-    assert read_pins(path) == {}
+    with pytest.raises(ReadError, match="cannot read"):
+        read_pins(path)
     write_pins({("b", 2): "AVAR", ("a", 10): "X", ("a", 9): "with, comma"}, path)
     lines = ["specimen,id,name", 'a,9,"with, comma"', "a,10,X", "b,2,AVAR"]
     assert path.read_text().splitlines() == lines
     write_pins(read_pins(path) | {("b", 2): "AVAL"}, path)
     assert read_pins(path)["b", 2] == "AVAL"
+    write_pins({("a", 1): 12, ("a", 2): "B"}, path)
+    assert path.read_text().splitlines() == ["specimen,id,name,cell", "a,1,,12", "a,2,B,"]
+    assert read_pins(path) == {("a", 1): 12, ("a", 2): "B"}
     path.write_text("x,y\n1,2\n")
     with pytest.raises(ReadError, match="expected the columns"):
         read_pins(path)

@@ -10,6 +10,7 @@ from eutely.cli.common import (
     AtlasFile,
     Dask,
     Inputs,
+    PinFile,
     Quiet,
     Verbose,
     VoxelSize,
@@ -34,6 +35,7 @@ def annotate(
         int, typer.Option(metavar="N", min=0, help="Next best cells to list for each nucleus.")
     ] = 3,
     adapt: Adapt = False,
+    pins: PinFile = None,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -53,6 +55,7 @@ def annotate(
     from eutely.cli.watching import steps, watching
     from eutely.errors import WriteError
     from eutely.io.atlas import open_atlas
+    from eutely.io.pins import read_pins
     from eutely.pipeline import annotate as annotate_all
     from eutely.pipeline.annotations import report_annotations, write_annotations
 
@@ -66,6 +69,7 @@ def annotate(
             specimens,
             alternatives=alternatives,
             adapt=adapt,
+            pins=None if pins is None else read_pins(pins),
             workers=workers,
             dask=dask,
             progress=steps(watch, "matching"),

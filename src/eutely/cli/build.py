@@ -5,7 +5,18 @@ from typing import Annotated
 
 import typer
 
-from eutely.cli.common import Dask, Inputs, Quiet, Verbose, VoxelSize, Workers, command, out, speak
+from eutely.cli.common import (
+    Dask,
+    Inputs,
+    PinFile,
+    Quiet,
+    Verbose,
+    VoxelSize,
+    Workers,
+    command,
+    out,
+    speak,
+)
 
 
 def build(
@@ -29,6 +40,7 @@ def build(
     supervised: Annotated[
         bool, typer.Option("--supervised", help="Take the cells from the names of the nuclei.")
     ] = False,
+    pins: PinFile = None,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -47,6 +59,7 @@ def build(
     from eutely.cli.watching import watching
     from eutely.errors import ConfigError
     from eutely.io.config import load_config
+    from eutely.io.pins import read_pins
     from eutely.pipeline import build as build_atlas
 
     stages = ("trials_linear", "trials_sparsity", "trials_offsets")
@@ -64,6 +77,7 @@ def build(
             output,
             config=settings,
             supervised=supervised,
+            pins=None if pins is None else read_pins(pins),
             workers=workers,
             dask=dask,
             watch=watch,

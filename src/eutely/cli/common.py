@@ -26,6 +26,12 @@ Adapt = Annotated[
     bool,
     typer.Option("--adapt", help="Shift the atlas to the cohort first; for ten or more specimens."),
 ]
+PinFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--pins", metavar="F.csv", help="Nuclei known for sure: specimen, id, name (or cell)."
+    ),
+]
 VoxelSize = Annotated[
     str | None,
     typer.Option(

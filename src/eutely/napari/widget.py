@@ -22,9 +22,9 @@ from qtpy.QtWidgets import (
 )
 
 from eutely.errors import EutelyError
+from eutely.io.pins import read_pins, write_pins
 from eutely.napari.layers import TABLE, colormap, names_layer
 from eutely.napari.named import Named, places, read_named
-from eutely.napari.pins import Pins, read_pins, write_pins
 
 NEAR = 8.0
 """Zoom of the camera at a nucleus, unless it is nearer already."""
@@ -39,7 +39,7 @@ class Check(QWidget):
         self.named: Named | None = None
         self.centres = np.zeros((0, 3))
         self.rows: list[int] = []
-        self.pins: Pins = {}
+        self.pins: dict[tuple[str, int], str] = {}
         self._build()
         viewer.layers.events.inserted.connect(self._layers_changed)
         viewer.layers.events.removed.connect(self._layers_changed)
@@ -138,7 +138,8 @@ class Check(QWidget):
     def write_to(self, path: Path | str) -> None:
         """Add the pins to those that ``path`` holds already."""
         try:
-            write_pins(read_pins(Path(path)) | self.pins, Path(path))
+            before = read_pins(Path(path)) if Path(path).exists() else {}
+            write_pins(before | self.pins, Path(path))
         except EutelyError as error:
             self.words.setText(str(error))
         else:

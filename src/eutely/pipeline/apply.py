@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from eutely import evaluation
-from eutely.adapt import annotate_cohort
+from eutely.adapt import annotate_cohort, annotate_pinned
 from eutely.annotation import Annotation
-from eutely.annotation import annotate as annotate_one
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError
 from eutely.evaluation import Evaluation
 from eutely.execute import Progress, open_executor
+from eutely.pipeline.pins import by_specimen, cells_of
 from eutely.specimen import Specimen
 
 
@@ -46,6 +46,7 @@ def annotate(
     *,
     alternatives: int = 3,
     adapt: bool = False,
+    pins: Mapping[tuple[str, int], str | int] | None = None,
     workers: int | None = None,
     dask: str | None = None,
     progress: Progress | None = None,
@@ -62,19 +63,22 @@ def annotate(
         next best cells to report for each nucleus.
     adapt
         shift the atlas to the cohort first; for ten or more specimens of one series.
+    pins
+        what is known for sure: (specimen, id) -> name or number of the cell, "" for none.
     workers, dask
         where to run, as of `eutely.build`.
     progress
         told how many specimens are done.
     """
-    bare = [one.without_names() for one in specimens]
+    settled = [cells_of(atlas, own) for own in by_specimen(pins or {}, specimens)]
+    items = [(one.without_names(), own) for one, own in zip(specimens, settled, strict=True)]
     with open_executor(workers, dask) as executor:
         if adapt:
             return annotate_cohort(
-                atlas, bare, executor, alternatives=alternatives, progress=progress
+                atlas, items, executor, alternatives=alternatives, progress=progress
             )
         shared = (atlas, alternatives)
-        return list(executor.map(_annotated, bare, shared=shared, progress=progress))
+        return list(executor.map(annotate_pinned, items, shared=shared, progress=progress))
 
 
 def evaluate(
@@ -116,7 +120,3 @@ def evaluate(
         evaluation.score(specimen, one.names)
         for specimen, one in zip(specimens, found, strict=True)
     )
-
-
-def _annotated(atlas: Atlas, alternatives: int, specimen: Specimen) -> Annotation:
-    return annotate_one(specimen, atlas, alternatives=alternatives)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from eutely.learn.cells import find_cells, with_offsets
 from eutely.pipeline import refined
 from eutely.pipeline.frame import Framed, content, framed, in_order
 from eutely.pipeline.outliers import outliers
+from eutely.pipeline.pins import by_specimen, pinned
 from eutely.pipeline.records import annotations_of, annotations_saved
 from eutely.pipeline.results import write_results
 from eutely.refine import Cohort
@@ -81,6 +82,7 @@ def build(
     *,
     config: Config | None = None,
     supervised: bool = False,
+    pins: Mapping[tuple[str, int], str | int] | None = None,
     workers: int | None = None,
     dask: str | None = None,
     watch: Watch = nobody,
@@ -99,6 +101,9 @@ def build(
         the settings; None for those of the preset ``default``.
     supervised
         take the cells from the names instead of finding them.
+    pins
+        what is known for sure: (specimen, id) -> name, "" for a nucleus that is no cell. Nuclei
+        of one name end up in one cell; other names are still not looked at.
     workers, dask
         threads on this machine, or a Dask cluster, as of `eutely.execute.open_executor`.
     watch
@@ -136,6 +141,8 @@ def build(
             )
         else:
             cohort = refined.find(frame, settings, run, executor, watch)
+        if pins:
+            cohort = pinned(cohort, by_specimen(pins, ordered))
         estimator = Estimator(cohort, frame, settings, learned)
         atlas = estimator.atlas()
         if supervised:

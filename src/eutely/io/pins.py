@@ -1,0 +1,54 @@
+"""Corrections by hand: nuclei whose cell is known for sure."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from eutely.errors import ReadError
+from eutely.io.whole import whole
+
+COLUMNS = ("specimen", "id", "name")
+
+Pins = dict[tuple[str, int], str | int]
+"""(specimen, id of the nucleus) -> name, or number of the cell; "" for what is no cell."""
+
+
+def read_pins(path: Path) -> Pins:
+    """Read a table with the columns specimen, id, and name or cell.
+
+    Where both are given the name counts; where neither is, the nucleus is no cell.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            found: Pins = {}
+            for row in reader:
+                try:
+                    key = (row["specimen"].strip(), int(row["id"]))
+                    name = (row.get("name") or "").strip()
+                    cell = (row.get("cell") or "").strip()
+                    found[key] = int(cell) if cell and not name else name
+                except (KeyError, AttributeError, TypeError, ValueError) as error:
+                    raise ReadError(
+                        f"{path}, line {reader.line_num}: expected the columns specimen, id "
+                        "(a whole number), and name or cell"
+                    ) from error
+    except OSError as error:
+        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ReadError(f"{path} is no CSV table: {error}") from error
+    return found
+
+
+def write_pins(pins: Mapping[tuple[str, int], str | int], path: Path) -> None:
+    """Write pins, in order, whole or not at all."""
+    numbered = any(isinstance(what, int) for what in pins.values())
+    with whole(path) as aside, aside.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow((*COLUMNS, "cell") if numbered else COLUMNS)
+        for (specimen, label), what in sorted(pins.items(), key=lambda pin: pin[0]):
+            number = isinstance(what, int)
+            row = (specimen, label, "" if number else what)
+            writer.writerow((*row, what if number else "") if numbered else row)
