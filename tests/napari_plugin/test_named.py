@@ -9,7 +9,7 @@ from eutely.errors import ReadError
 from eutely.io.pins import read_pins, write_pins
 from eutely.io.volumes import write_volume
 from eutely.napari.layers import TABLE
-from eutely.napari.named import GREY, colour_of, places, read_named
+from eutely.napari.named import GREY, as_pin, colour_of, places, read_named
 from eutely.napari.reader import get_reader, table_of
 
 TEXT = """id,cell,name,confidence,alternatives
@@ -52,6 +52,12 @@ def test_a_cell_has_one_colour_everywhere(folder: Path) -> None:
     assert colour_of("AVAL") == colour_of(" aval")
     assert len({colour_of(f"cell {number}") for number in range(500)}) == 500
     assert read_named(folder / "named" / "worm.csv").colours()[9] == GREY
+
+
+def test_a_cell_without_a_name_is_pinned_by_its_number() -> None:
+    assert as_pin("cell 12") == 12
+    assert as_pin(" AVAL ") == "AVAL"
+    assert as_pin("cellular 3") == "cellular 3"
 
 
 def test_centroids_of_labels() -> None:

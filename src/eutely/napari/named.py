@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,12 @@ def colour_of(name: str) -> Colour:
     lightness, saturation = 0.5 + 0.2 * dice[4] / 255, 0.6 + 0.35 * dice[5] / 255
     hue = int.from_bytes(dice[:4], "big") / 2**32
     return (*colorsys.hls_to_rgb(hue, lightness, saturation), 1.0)
+
+
+def as_pin(name: str) -> str | int:
+    """Return what a table of pins says of a cell: its name, or the number of one without a name."""
+    numbered = re.fullmatch(r"cell (\d+)", name.strip(), re.IGNORECASE)
+    return int(numbered[1]) if numbered else name.strip()
 
 
 def is_annotation(path: Path) -> bool:

@@ -24,7 +24,7 @@ from qtpy.QtWidgets import (
 from eutely.errors import EutelyError
 from eutely.io.pins import read_pins, write_pins
 from eutely.napari.layers import TABLE, colormap, names_layer
-from eutely.napari.named import Named, places, read_named
+from eutely.napari.named import Named, as_pin, places, read_named
 
 NEAR = 8.0
 """Zoom of the camera at a nucleus, unless it is nearer already."""
@@ -139,7 +139,8 @@ class Check(QWidget):
         """Add the pins to those that ``path`` holds already."""
         try:
             before = read_pins(Path(path)) if Path(path).exists() else {}
-            write_pins(before | self.pins, Path(path))
+            new = {key: as_pin(name) for key, name in self.pins.items()}
+            write_pins(before | new, Path(path))
         except EutelyError as error:
             self.words.setText(str(error))
         else:
