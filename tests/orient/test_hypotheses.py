@@ -169,3 +169,11 @@ def test_segments_at_one_place_count_once():
 def test_bodies_without_a_pose_are_refused(points, words):
     with pytest.raises(SpecimenError, match=words):
         orient(specimen(points))
+
+
+def test_a_clump_of_rejected_segments_does_not_stretch_the_body():
+    """Segments that were put at one place, and shaken a little, are no end of the body."""
+    worm = toy_worm(3)
+    clump = [-150.0, 0.0, 0.0] + np.random.default_rng(0).normal(0, 0.3, (25, 3))
+    clean, spoilt = orient(specimen(worm))[0], orient(specimen(np.vstack([worm, clump])))[0]
+    assert spoilt.size == pytest.approx(clean.size, rel=0.01)

@@ -19,6 +19,9 @@ LEAST = 4
 STRAY = 20.0
 """A nucleus is no part of the body when its third neighbour is so many times farther than usual."""
 
+CLUMP = 0.1
+"""Nor is it one when its third neighbour is nearer than this part of the usual distance."""
+
 DOUBT = 4.0
 """Standard errors by which the longest axis must win to be the only one considered."""
 
@@ -132,7 +135,8 @@ def _turned(pose: Pose, turn: NDArray[np.float64]) -> Pose:
 def _body(specimen: Specimen) -> NDArray[np.float64]:
     """Return the different centroids, without far strays, in an order that depends on no other.
 
-    Segments at one and the same place (rejects put at the origin, for instance) count once.
+    Segments at one and the same place (rejects put at the origin, for instance) count once, and
+    clumps of segments that lie closer together than nuclei can do not count at all.
     """
     points = np.unique(specimen.centroids, axis=0)
     if len(points) < LEAST:
@@ -141,7 +145,8 @@ def _body(specimen: Specimen) -> NDArray[np.float64]:
             f"pose needs at least {LEAST}"
         )
     third = _neighbour_distances(points, 3)
-    near = third <= STRAY * np.median(third)
+    usual = np.median(third)
+    near = (third <= STRAY * usual) & (third >= CLUMP * usual)
     return points[near] if near.sum() >= LEAST else points
 
 
