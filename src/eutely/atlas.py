@@ -66,6 +66,8 @@ class Atlas:
     model
         how specimens are matched: "joint", cells given their neighbours after a smooth warp; or
         "offsets", the paper's quadratic costs of offsets after affine maps.
+    warp
+        for "offsets": whether specimens are warped smoothly as well, as they were for the atlas.
     c0, least, tau_centroid, tau_radius
         for "offsets": cost of a cell without a nucleus; number of cheapest assignments of each
         cell and nucleus allowed in any case; squared Mahalanobis distances up to which others are.
@@ -91,6 +93,7 @@ class Atlas:
     unit: str = UNKNOWN
     provenance: Mapping[str, str] = field(default_factory=dict)
     model: str = "joint"
+    warp: bool = True
     c0: float = 10000.0
     least: int = 6
     tau_centroid: float = 8.0

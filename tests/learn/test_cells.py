@@ -1,5 +1,6 @@
 """The paper's way from specimens to an atlas, on small bodies whose truth is known."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from eutely.annotation import annotate, canonical_order, posed, spacing_of
 from eutely.atlas import Atlas
 from eutely.cliques import Cliques
 from eutely.config import Config
-from eutely.config.model import Learn
+from eutely.config.model import Learn, Realign
 from eutely.errors import EutelyError
 from eutely.estimate import estimate
 from eutely.evaluation import majority_names, pre_atlas
@@ -123,15 +124,18 @@ def test_two_workers_find_the_same(built: Built, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.cohort.places(), built.cohort.places())
 
 
-def test_new_specimens_are_annotated_by_offsets(built: Built) -> None:
+@pytest.mark.parametrize("warp", [True, False])
+def test_new_specimens_are_annotated_by_offsets(built: Built, warp: bool) -> None:
     assert built.atlas.model == "offsets"
+    assert built.atlas.warp
     np.testing.assert_allclose(built.atlas.weights, built.parameters.weights())
     names = majority_names(
         built.cohort.labels(), [one.names or () for one in built.specimens], len(built.atlas)
     )
     (new,) = worms(1, seed=5)
     turned = new.moved(np.diag([1.0, -1, -1]), [7.0, 3, 1])
-    found = annotate(turned, built.atlas.named(names))
+    atlas = replace(built.atlas.named(names), warp=warp)
+    found = annotate(turned, atlas)
     assert np.mean(np.array(new.names) == np.array(found.names)) > 0.95
     assert found.confidence.min() >= 0
     assert found.confidence.max() <= 1
@@ -140,7 +144,7 @@ def test_new_specimens_are_annotated_by_offsets(built: Built) -> None:
         assert len(others) <= 3
         assert cell not in [other for other, _ in others]
     backwards = turned.take(np.arange(len(turned))[::-1])
-    np.testing.assert_array_equal(annotate(backwards, built.atlas).cells[::-1], found.cells)
+    np.testing.assert_array_equal(annotate(backwards, atlas).cells[::-1], found.cells)
 
 
 def test_splinters_are_no_cells() -> None:
@@ -148,7 +152,9 @@ def test_splinters_are_no_cells() -> None:
     cohort = Aligned(frames, frames, np.zeros(3, np.int64), 0, np.ones(3), np.zeros(3))
     poses = [[frame] for frame in frames]
     shared = Cliques.from_labels([[0, 1], [2, 0], [0, 3]])
-    found = cells(cohort, shared, poses, np.ones(2), 1.0)
+    affine = Config(realign=Realign(warp=False))
+    found = cells(cohort, shared, poses, np.ones(2), 1.0, affine)
     assert [own.tolist() for own in found.nuclei] == [[0], [1], [0]]
+    apart = Cliques.from_labels([[0, 1], [2, 3], [4, 5]])
     with pytest.raises(EutelyError, match="no two specimens share a cell"):
-        cells(cohort, Cliques.from_labels([[0, 1], [2, 3], [4, 5]]), poses, np.ones(2), 1.0)
+        cells(cohort, apart, poses, np.ones(2), 1.0, affine)

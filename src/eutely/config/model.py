@@ -77,6 +77,11 @@ class Realign(Section):
         "factor",
         gt=1.0,
     )
+    warp: bool = setting(
+        True,
+        "Whether specimens are at last also bent, twisted and stretched smoothly along the body, "
+        "to the mean of all; the paper has affine maps alone.",
+    )
 
 
 class Learn(Section):

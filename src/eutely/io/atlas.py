@@ -25,6 +25,7 @@ PLAIN: dict[str, type] = {
     "freedom": float,
     "unit": str,
     "model": str,
+    "warp": bool,
     "c0": float,
     "least": int,
     "tau_centroid": float,

@@ -46,6 +46,9 @@ SHARE = 0.1
 """Of the specimens that must have a cell. Cliques of worms are either in nearly all of them, or in
 a few."""
 
+WARPS = 2
+"""Rounds of warping all specimens to the mean of all; the second changes little."""
+
 FEWEST = 2
 """Specimens that must have a cell in any case."""
 
@@ -136,6 +139,7 @@ def cells(
     poses: Sequence[Sequence[Points]],
     size: NDArray[np.float64],
     spacing: float,
+    config: Config,
 ) -> Cohort:
     """Return the cohort whose cells are the cliques: step 6.
 
@@ -147,18 +151,30 @@ def cells(
         from the steps before.
     poses, size, spacing
         of the common frame.
+    config
+        whether to warp, and how the mean is estimated.
     """
     table = cliques.table(minimum=max(FEWEST, int(np.ceil(SHARE * len(cliques)))))
     if not len(table):
         raise EutelyError("no two specimens share a cell; are they of one organism?")
     posed = tuple(own[pose] for own, pose in zip(poses, cohort.poses, strict=True))
     nuclei = tuple(np.ascontiguousarray(column) for column in table.T)
-    return Cohort(posed, cohort.frames, nuclei, size, spacing)
+    found = Cohort(posed, cohort.frames, nuclei, size, spacing)
+    if config.realign.warp:
+        for _ in range(WARPS):
+            found = found.rewarped(config.estimate)
+    return found
 
 
 def with_offsets(atlas: Atlas, parameters: Parameters, config: Config) -> Atlas:
     """Return an estimated atlas that specimens are matched with as in the paper: step 8."""
-    return replace(atlas, model="offsets", weights=parameters.weights(), c0=config.atlas.c0)
+    return replace(
+        atlas,
+        model="offsets",
+        warp=config.realign.warp,
+        weights=parameters.weights(),
+        c0=config.atlas.c0,
+    )
 
 
 def find_cells(
@@ -196,7 +212,9 @@ def find_cells(
     def paired(done: int, total: int) -> None:
         watch("matching all pairs", done, total, "")
 
-    known: list[object] = [VERSION, key, config.part("seed", "realign")]
+    parts = config.part("seed", "realign")
+    parts["realign"].pop("warp")  # which comes last
+    known: list[object] = [VERSION, key, parts]
     first = run.stage(
         "align",
         known,
@@ -235,4 +253,4 @@ def find_cells(
         cliques_saved,
         cliques_of,
     )
-    return cells(second, cliques, poses, size, spacing), found
+    return cells(second, cliques, poses, size, spacing, config), found

@@ -1,4 +1,4 @@
-"""The paper's matching of a specimen with an atlas: affine maps, quadratic costs (section 2.1)."""
+"""The paper's matching of a specimen with an atlas: quadratic costs of offsets (section 2.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from eutely.costs.gaussian import Costs, to_atlas
 from eutely.kernel import kernel
 from eutely.problem import PairProblem
 from eutely.realign.consensus import fitted
-from eutely.realign.place import POSE_FREEDOM, UNMATCHED, Placed, expectation
+from eutely.realign.place import (
+    POSE_FREEDOM,
+    UNMATCHED,
+    Placed,
+    expectation,
+    refit,
+    warped_match,
+)
 from eutely.solve import solve
 from eutely.solve.meanfield import assign
 from eutely.solve.softassign import SLACK, SWEEPS, Shares
@@ -46,6 +53,13 @@ def place_by_offsets(
         typical distance of neighbouring cells.
     """
     expected = expectation(atlas, spacing)
+    if atlas.warp:
+        before = warped_match(expected, poses)
+        frame = before.warped
+        for _ in range(ROUNDS - LINEAR):
+            nuclei = solve(problem_of(atlas, frame, radii), "fast").matching
+            frame = refit(expected, before.posed, frame, nuclei)
+        return _matched(atlas, before.pose, before.posed, frame, radii)
     settings = Realign()
     costs = [
         assign(atlas.means, expected.broad, posed, POSE_FREEDOM, UNMATCHED)[1] for posed in poses
@@ -60,7 +74,12 @@ def place_by_offsets(
         matrix, shift = fitted(posed, frame, atlas.means, nuclei, settings)
         frame = posed @ matrix.T + shift
         sizes = radii * np.linalg.det(matrix) ** (1 / 3)
-    problem = problem_of(atlas, frame, sizes)
+    return _matched(atlas, pose, posed, frame, sizes)
+
+
+def _matched(atlas: Atlas, pose: int, posed: Points, frame: Points, radii: Points) -> Placed:
+    """Match a specimen that lies in the frame of the atlas."""
+    problem = problem_of(atlas, frame, radii)
     solution = solve(problem, "default")
     matched = int((solution.matching >= 0).sum())
     # Half a squared distance is minus a log-density, which costs are compared as elsewhere.
