@@ -59,7 +59,7 @@ def place_by_offsets(
         for _ in range(ROUNDS - LINEAR):
             nuclei = solve(problem_of(atlas, frame, radii), "fast").matching
             frame = refit(expected, before.posed, frame, nuclei)
-        return _matched(atlas, before.pose, before.posed, frame, radii)
+        return _matched(atlas, before.posed, frame, radii)
     settings = Realign()
     costs = [
         assign(atlas.means, expected.broad, posed, POSE_FREEDOM, UNMATCHED)[1] for posed in poses
@@ -74,10 +74,10 @@ def place_by_offsets(
         matrix, shift = fitted(posed, frame, atlas.means, nuclei, settings)
         frame = posed @ matrix.T + shift
         sizes = radii * np.linalg.det(matrix) ** (1 / 3)
-    return _matched(atlas, pose, posed, frame, sizes)
+    return _matched(atlas, posed, frame, sizes)
 
 
-def _matched(atlas: Atlas, pose: int, posed: Points, frame: Points, radii: Points) -> Placed:
+def _matched(atlas: Atlas, posed: Points, frame: Points, radii: Points) -> Placed:
     """Match a specimen that lies in the frame of the atlas."""
     problem = problem_of(atlas, frame, radii)
     solution = solve(problem, "default")
