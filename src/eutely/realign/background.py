@@ -28,6 +28,10 @@ USUAL = 0.95
 STRAYING = 0.01
 """Share of the cells that may be farther off than expected without being taken for missing."""
 
+COMPLETE = 0.005
+"""Share of the cells by which a specimen may have more or less nuclei to count as complete. Then
+three times as many may stray: as many spurious nuclei as missing cells would be a rare chance."""
+
 
 class Rates(NamedTuple):
     """Of one specimen.
@@ -123,6 +127,8 @@ class Background(NamedTuple):
         usual = max(float(self.presence.sum()), 1.0)
         matched = float((nuclei >= 0).sum())
         apart, straying = max(min(usual, count) - matched, 0.0), STRAYING * usual
+        if abs(count - usual) <= COMPLETE * usual:
+            straying *= 3
         return self._rates(apart * min(max(apart / straying - 1, 0.0), 1.0), count)
 
     def _rates(self, pairs: float, count: int) -> Rates:
