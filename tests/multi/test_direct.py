@@ -37,3 +37,8 @@ def test_pairs_for_themselves_cost_no_more_than_cliques():
 def test_unknown_effort_is_refused():
     with pytest.raises(ProblemError, match="fast, default, thorough"):
         solve_direct(random_joint(1, 2, 2), "heroic")
+
+
+def test_no_time_left_still_gives_allowed_cliques():
+    joint = random_joint(5, 4, 3, missing=0)
+    assert joint.evaluate(solve_direct(joint, time_limit=0.0))[1] == 0

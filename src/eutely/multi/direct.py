@@ -10,6 +10,7 @@ exchange members, until nothing lowers the cost.
 from __future__ import annotations
 
 import logging
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -62,10 +63,15 @@ class _Search(NamedTuple):
     joint: MultiProblem
     effort: Effort
     random: np.random.Generator
+    deadline: float
 
 
 def solve_direct(
-    joint: MultiProblem, effort: str | Effort = "default", *, seed: int = 0
+    joint: MultiProblem,
+    effort: str | Effort = "default",
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
 ) -> Cliques:
     """Return the cliques of least cost that were found.
 
@@ -75,6 +81,8 @@ def solve_direct(
         the problems of all pairs.
     effort
         ``fast``, ``default`` or ``thorough``, or an `Effort`.
+    time_limit
+        seconds after which nothing more is begun; a first answer is always completed.
     seed
         of the orders, the groups and the solver.
     """
@@ -82,7 +90,8 @@ def solve_direct(
         if effort not in EFFORTS:
             raise ProblemError(f"effort is '{effort}', expected one of {', '.join(EFFORTS)}")
         effort = EFFORTS[effort]
-    search = _Search(joint, effort, np.random.default_rng(seed))
+    deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
+    search = _Search(joint, effort, np.random.default_rng(seed), deadline)
     best, lowest = Cliques.from_labels([np.arange(size) for size in joint.sizes]), np.inf
     times = 0
     for start in range(effort.starts):
@@ -94,12 +103,14 @@ def solve_direct(
             times += 1
         elif cost < lowest:
             best, lowest, times = cliques, cost, 1
-        if times == 3:
+        if times == 3 or _late(search):
             break
     return best
 
 
-def solve_pairs(joint: MultiProblem, effort: str = "default", *, seed: int = 0) -> Matchings:
+def solve_pairs(
+    joint: MultiProblem, effort: str = "default", *, time_limit: float | None = None, seed: int = 0
+) -> Matchings:
     """Solve the problems of all pairs, each for itself: not consistent, as a rule.
 
     Parameters
@@ -108,11 +119,17 @@ def solve_pairs(joint: MultiProblem, effort: str = "default", *, seed: int = 0) 
         the problems of all pairs.
     effort
         for each problem, see `eutely.solve.solve`.
+    time_limit
+        seconds for all of them, in equal shares.
     seed
         of the solver.
     """
+    share = None if time_limit is None else time_limit / max(len(joint.pieces), 1)
     return joint.matchings(
-        [solve(piece.problem, effort, seed=seed).matching for piece in joint.pieces]
+        [
+            solve(piece.problem, effort, time_limit=share, seed=seed).matching
+            for piece in joint.pieces
+        ]
     )
 
 
@@ -151,7 +168,7 @@ def _improved(search: _Search, cliques: Cliques, order: list[int]) -> Cliques:
         cliques = trade(search.joint, cliques, least)
         after, _ = search.joint.evaluate(cliques)
         while after >= cost - least:
-            if idle >= search.effort.splits:
+            if idle >= search.effort.splits or _late(search):
                 return cliques
             size = search.random.integers(2, len(order) // 2 + 1)
             group = search.random.permutation(len(order))[:size].tolist()
@@ -163,7 +180,7 @@ def _improved(search: _Search, cliques: Cliques, order: list[int]) -> Cliques:
 def _rematched_each(search: _Search, cliques: Cliques, order: list[int], least: float) -> Cliques:
     """Match one specimen after the other again, until none finds better."""
     idle, turn = 0, 0
-    while idle < len(order):
+    while idle < len(order) and not _late(search):
         cliques, better = _rematched(search, cliques, [order[turn % len(order)]], least)
         turn += 1
         idle = 0 if better else idle + 1
@@ -224,6 +241,10 @@ def _joined(matching: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     (alone,) = np.nonzero(labels == UNPLACED)
     labels[alone] = len(matching) + np.arange(len(alone))
     return labels
+
+
+def _late(search: _Search) -> bool:
+    return time.perf_counter() > search.deadline
 
 
 def _seed(search: _Search) -> int:
