@@ -44,7 +44,9 @@ def solve(
     effort: Annotated[Effort, typer.Option(help="How much work to put in.")] = Effort.default,
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="S", min=0, help="Two graphs: seconds to improve the matching for."),
+        typer.Option(
+            metavar="S", min=0, help="Seconds after which to stop improving; not for the bound."
+        ),
     ] = None,
     bound: Annotated[bool, typer.Option(help="Also compute a lower bound.")] = True,
     seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 0,
@@ -56,7 +58,6 @@ def solve(
     Example: eutely solve worms.dd.xz -o solution.json --mode direct
     """
     speak(verbose, quiet)
-    from eutely.errors import ProblemError
     from eutely.io.dd import read_dd
     from eutely.io.whole import whole
 
@@ -64,11 +65,7 @@ def solve(
     many = max(h for _, h, _ in pairs) > 1
     begin = perf_counter()
     if many:
-        if time_limit is not None:
-            raise ProblemError(
-                "--time-limit is for two graphs, this file has more; choose an --effort instead"
-            )
-        result = _many(pairs, mode, effort.value, bound, seed)
+        result = _many(pairs, mode, effort.value, time_limit, bound, seed)
     else:
         result = _one(pairs, effort.value, time_limit, bound, seed)
     result = {**result, "seconds": perf_counter() - begin}
@@ -97,7 +94,9 @@ def _one(
     }
 
 
-def _many(pairs: "Pairs", mode: Mode, effort: str, bound: bool, seed: int) -> dict[str, Any]:
+def _many(
+    pairs: "Pairs", mode: Mode, effort: str, time_limit: float | None, bound: bool, seed: int
+) -> dict[str, Any]:
     """Find consistent matchings of all pairs; their cost, and how far from it the pairs alone."""
     from eutely.multi import MultiProblem, agreement, cycle_loss, synchronise
     from eutely.multi.direct import solve_direct, solve_pairs
@@ -105,9 +104,13 @@ def _many(pairs: "Pairs", mode: Mode, effort: str, bound: bool, seed: int) -> di
     from eutely.solve.dual import lower_bound
 
     joint = MultiProblem.from_pairs(pairs)
-    alone = solve_pairs(joint, effort, seed=seed)
+    begin = perf_counter()
+    # Cliques directly from costs need most of the time for themselves.
+    share = time_limit if time_limit is None or mode is not Mode.direct else time_limit / 4
+    alone = solve_pairs(joint, effort, time_limit=share, seed=seed)
     if mode is Mode.direct:
-        cliques = solve_direct(joint, effort, seed=seed)
+        left = None if time_limit is None else max(time_limit - (perf_counter() - begin), 0.0)
+        cliques = solve_direct(joint, effort, time_limit=left, seed=seed)
     else:
         cliques = synchronise(alone, sparse=mode is Mode.sparse, seed=seed)
     objective, forbidden = joint.evaluate(cliques)
