@@ -7,8 +7,12 @@ pylibmgm where it is installed (extra ``bench``). Prints tables and merges the f
 """
 
 import argparse
+import logging
+import lzma
 import multiprocessing
+import queue
 import resource
+import tempfile
 import time
 from collections.abc import Callable
 from functools import cache, partial
@@ -20,15 +24,18 @@ import numpy as np
 from eutely import simulate
 from eutely.cliques import Matchings
 from eutely.evaluation import pre_atlas
+from eutely.io.dd import read_dd
 from eutely.multi import (
+    MultiProblem,
     agreement,
     cycle_loss,
+    solve_direct,
     specimen_agreement,
     synchronisation_loss,
     synchronise,
 )
 from figures import Figures, keep, one_core, rows_with, table, timed
-from worms import aligned, dense_matchings, sparse_matchings, warped, worms
+from worms import DATA, aligned, dense_matchings, sparse_matchings, warped, worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "multi.json"
 
@@ -77,21 +84,79 @@ def peer_synchronise(matchings: Matchings, sparse: bool, level: str, answer: Any
     answer.put((kept, seconds))
 
 
+def peer_direct(path: Path, level: str, answer: Any) -> None:
+    """Send the matchings that pylibmgm finds for all pairs of a file, and its time."""
+    import pylibmgm as peer
+
+    logging.disable(logging.INFO)
+    one_core()
+    peer.omp_set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / "problem.dd"
+        plain.write_bytes(lzma.decompress(path.read_bytes()))
+        model = peer.io.parse_dd_file(plain)
+    start = time.process_time()
+    found = peer.solver.solve_mgm(model, peer.solver.OptimizationLevel[level])
+    seconds = time.process_time() - start
+    partners = {
+        key: [-1 if label is None else int(label) for label in labels]
+        for key, labels in found.labeling().items()
+    }
+    answer.put((partners, seconds))
+
+
 def limited(work: Callable[..., None], seconds: float, *arguments: Any) -> Any:
     """Return what ``work`` sends within so many seconds, or None."""
     context = multiprocessing.get_context("spawn")
     answer = context.Queue()
     process = context.Process(target=work, args=(*arguments, answer))
     process.start()
-    process.join(seconds)
-    if process.is_alive():
+    try:
+        return answer.get(timeout=seconds)  # before joining: a long answer would wait for us
+    except queue.Empty:
         process.terminate()
-        process.join()
         return None
-    return answer.get()
+    finally:
+        process.join()
 
 
 # sections -------------------------------------------------------------------------------------
+
+
+DIRECT = {
+    "worms_3_small": "DEFAULT",
+    "hotel_instance_1": "EXHAUSTIVE",
+    "house_instance_1": "EXHAUSTIVE",
+    "synthetic_complete_instance_1": "EXHAUSTIVE",
+}
+"""Instances of the literature, and the level of pylibmgm that they are compared with."""
+
+
+def section_direct(options: argparse.Namespace) -> Figures:
+    """Solve multi-graph matching problems of the literature directly."""
+    rows = []
+    for name, level in DIRECT.items():
+        (path,) = (DATA / "dd").glob(f"{name}*.xz")
+        pairs = read_dd(path)
+        row: Figures = {"instance": name, "graphs": max(h for _, h, _ in pairs) + 1}
+        for effort in ("fast", "default", "thorough"):
+
+            def ours(effort: str = effort, pairs: Any = pairs) -> float:
+                joint = MultiProblem.from_pairs(pairs)
+                return joint.evaluate(solve_direct(joint, effort))[0]
+
+            if effort == "fast":
+                ours()  # compiles
+            row[effort], row[f"{effort} s"] = timed(ours)
+        found = limited(peer_direct, options.limit, path, level)
+        row["peer level"] = level
+        if found:
+            partners, row["peer s"] = found
+            row["peer"] = sum(problem.objective(partners[g, h]) for g, h, problem in pairs)
+            row["times faster, default"] = row["peer s"] / row["default s"]
+        rows.append(row)
+        table("directly from costs", rows)
+    return {"rows": rows}
 
 
 def section_synchronise(options: argparse.Namespace) -> Figures:
@@ -162,29 +227,38 @@ def section_cohort(_: argparse.Namespace) -> Figures:
     return {"rows": rows}
 
 
+def grown(features: np.ndarray, pairs: np.ndarray | None, answer: Any) -> None:
+    """Send cliques, time and memory of one cohort, measured in a process of its own."""
+    one_core()
+    synchronise(dense_matchings(features[:3]))  # compiles
+    matchings = dense_matchings(features, pairs)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    cliques, seconds = timed(partial(synchronise, matchings))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    row = {
+        "pairs": len(matchings),
+        "kept": agreement(matchings, cliques) / matchings.matched,
+        "seconds": seconds,
+        "us a match": 1e6 * seconds / matchings.matched,
+        "GB": (peak - before) / 2**20,
+        "GB of all": peak / 2**20,
+    }
+    answer.put((row, list(cliques)))
+
+
 def section_growth(options: argparse.Namespace) -> Figures:
     """Synchronise simulated cohorts of growing size: all pairs, and 20 partners each."""
     cohort = simulate(max(options.cohorts), pose="none", seed=1)
     features = np.array([np.hstack([worm.centroids, worm.radii]) for worm in cohort])
     rows = []
-    for count in options.cohorts:
-        for partners in ("all", 20):
+    for partners in ("all", "20"):
+        for count in options.cohorts:
             pairs = None if partners == "all" else some_pairs(count, 20)
-            matchings = dense_matchings(features[:count], pairs)
-            synchronise(matchings)
-            cliques, seconds = timed(partial(synchronise, matchings))
-            rows.append(
-                {
-                    "specimens": count,
-                    "partners": partners,
-                    "pairs": len(matchings),
-                    "kept": agreement(matchings, cliques) / matchings.matched,
-                    "pre-atlas accuracy": pre_atlas(cohort[:count], list(cliques)).mean,
-                    "seconds": seconds,
-                    "peak GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-                }
-            )
+            row, cliques = limited(grown, 3600.0, features[:count], pairs)
+            score = pre_atlas(cohort[:count], cliques).mean
+            rows.append({"specimens": count, "partners": partners, **row, "accuracy": score})
             table("growth (simulated worms)", rows)
+            keep(RESULTS, "growth", {"rows": rows})
     return {"rows": rows}
 
 
@@ -232,6 +306,7 @@ def section_accuracy(_: argparse.Namespace) -> Figures:
 
 
 SECTIONS = {
+    "direct": section_direct,
     "synchronise": section_synchronise,
     "cohort": section_cohort,
     "growth": section_growth,

@@ -53,6 +53,15 @@ def test_solve_makes_three_graphs_consistent(mode, limit, tmp_path):
     assert all(len({g for g, _ in clique}) == len(clique) for clique in result["cliques"])
 
 
+@pytest.mark.parametrize("text", ["p 0 0 0 0\n", "gm 0 1\np 0 2 0 0\ngm 0 2\np 0 1 0 0\n"])
+def test_solve_of_nothing_is_the_empty_matching(text, tmp_path):
+    (tmp_path / "empty.dd").write_text(text)
+    assert invoke("solve", tmp_path / "empty.dd", "-o", tmp_path / "out.json").exit_code == 0
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert (result["objective"], result["bound"]) == (0, 0)
+    assert all(labels == [] for _, _, labels in result["matchings"])
+
+
 def test_solve_says_what_is_wrong(tmp_path):
     (tmp_path / "bad.dd").write_text("p 1 1 1 0\na 0 0 5 1.0\n")
     with pytest.raises(EutelyError, match="line 2"):

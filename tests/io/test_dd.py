@@ -95,3 +95,11 @@ def test_unreadable_files_are_refused(tmp_path):
     (tmp_path / "noise.dd").write_bytes(bytes(range(256)))
     with pytest.raises(ReadError, match="line 1 starts with an unknown word"):
         read_dd(tmp_path / "noise.dd")
+
+
+@pytest.mark.parametrize("shape", ["0 0", "2 0", "0 3", "2 3"])
+def test_graphs_without_nodes_or_candidates_are_problems(tmp_path, shape):
+    (tmp_path / "empty.dd").write_text(f"p {shape} 0 0\n")
+    [(_, _, problem)] = read_dd(tmp_path / "empty.dd")
+    assert f"{problem.n_left} {problem.n_right}" == shape
+    assert problem.objective([-1] * problem.n_left) == 0

@@ -13,7 +13,7 @@ import numpy as np
 from eutely.arrays import transpose as transpose  # callers need it with lap_sparse
 from eutely.kernel import kernel
 
-BIDS = 6
+BIDS = 8
 """Bids a row on average, before the rows still without a column are left to augmenting paths."""
 
 SAME = 1e-12
@@ -96,7 +96,9 @@ def lap_again(
             chosen[i] = -1
         waiting[count] = i
         count += 1
-    count = _bid(starts, items, owners, labels, costs, chosen, taken, v, waiting, count, BIDS * n)
+    count = _bid(
+        starts, items, owners, labels, costs, chosen, taken, v, waiting, count, BIDS * count
+    )
     for k in range(count):
         row = np.int64(waiting[k])
         augment(starts, items, owners, labels, costs, chosen, taken, v, row, work)
@@ -123,7 +125,7 @@ def lap_again(
         u,
         waiting,
         count,
-        BIDS * n,
+        BIDS * count,
     )
     for k in range(count):
         column = np.int64(waiting[k])

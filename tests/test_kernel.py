@@ -1,0 +1,59 @@
+"""Compilation: said once, when it takes long; kept on disk."""
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from eutely import kernel as module
+from eutely.kernel import PATIENCE, _Announcement
+
+
+def compilations(monkeypatch, caplog, seconds, of="eutely.solve.local"):
+    """Let a listener see compilations of so many seconds; return what was said."""
+    clock = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    event = SimpleNamespace(
+        data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=of))}
+    )
+    listener = _Announcement()
+    with caplog.at_level(logging.INFO, logger="eutely"):
+        for duration in seconds:
+            listener.on_start(event)
+            clock[0] += duration
+            listener.on_end(event)
+            clock[0] += 100.0  # between compilations time passes that does not count
+    return [record.message for record in caplog.records]
+
+
+def test_long_compilation_is_announced_once(monkeypatch, caplog):
+    (line,) = compilations(monkeypatch, caplog, [PATIENCE * 0.7] * 5)
+    assert line.startswith("compiling on first use")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "of"), [([PATIENCE * 0.3] * 3, "eutely.solve.local"), ([99.0], "someone.else")]
+)
+def test_short_or_foreign_compilation_is_not(monkeypatch, caplog, seconds, of):
+    assert compilations(monkeypatch, caplog, seconds, of) == []
+
+
+def test_an_inner_compilation_tells_before_the_outer_ends(monkeypatch, caplog):
+    clock = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    function = SimpleNamespace(__module__="eutely.solve.local")
+    event = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
+    listener = _Announcement()
+    with caplog.at_level(logging.INFO, logger="eutely"):
+        listener.on_start(event)
+        clock[0] += PATIENCE
+        listener.on_start(event)
+        clock[0] += 1.0
+        listener.on_end(event)
+    assert len(caplog.records) == 1
+
+
+def test_machine_code_is_kept_beside_the_package():
+    from eutely.solve.lap_dense import lap_dense
+
+    assert module.CACHE in lap_dense._cache.cache_path
