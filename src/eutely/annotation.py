@@ -73,7 +73,8 @@ def annotate(
     Parameters
     ----------
     specimen
-        any individual of the atlas's kind, in its unit.
+        any individual of the atlas's kind; its unit does not matter, since it is brought to the
+        size of the atlas.
     atlas
         from `eutely.estimate`.
     alternatives
@@ -82,11 +83,6 @@ def annotate(
         cells that are known beforehand: the cell of nucleus i (its row), or -1 where it is none.
         All others are matched around them.
     """
-    if specimen.unit != atlas.unit:
-        raise AtlasError(
-            f"{specimen.name}: coordinates in '{specimen.unit}', but the atlas is in "
-            f"'{atlas.unit}'; convert one of them"
-        )
     order = canonical_order(specimen)
     ordered = specimen.take(order)
     back = np.argsort(order)

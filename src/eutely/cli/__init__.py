@@ -5,6 +5,7 @@ import sys
 import typer
 
 from eutely.cli.annotate import annotate
+from eutely.cli.atlases import atlases
 from eutely.cli.build import build
 from eutely.cli.check import check
 from eutely.cli.common import err
@@ -43,6 +44,7 @@ app.command()(build)
 app.command()(name)
 app.command()(annotate)
 app.command()(evaluate)
+app.command()(atlases)
 app.command()(view)
 app.command()(report)
 app.command()(config)

@@ -20,7 +20,7 @@ Inputs = Annotated[
     typer.Argument(metavar="INPUT...", help="Files or folders; a folder stands for its specimens."),
 ]
 AtlasFile = Annotated[
-    str, typer.Argument(metavar="ATLAS", help="Atlas file (.h5) of eutely build.")
+    str, typer.Argument(metavar="ATLAS", help="Atlas file (.h5), run folder, or name.")
 ]
 Adapt = Annotated[
     bool,

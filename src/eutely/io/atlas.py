@@ -14,6 +14,9 @@ from eutely.atlas import Atlas
 from eutely.errors import AtlasError, ReadError
 from eutely.io.whole import whole
 
+BUILT_IN = Path(__file__).parents[1] / "atlases"
+"""Folder of the atlases that come with the package."""
+
 FORMAT = "eutely atlas"
 """What the attribute ``format`` of the file says."""
 
@@ -54,7 +57,10 @@ def read_atlas(path: Path | str) -> Atlas:
     """Read the atlas that `write_atlas` wrote."""
     place = Path(path)
     if not place.is_file():
-        raise ReadError(f"{place}: no such file; expected an atlas (.h5)")
+        known = ", ".join(built_in())
+        raise ReadError(
+            f"{place}: no such file; expected an atlas (.h5), a run folder, or one of: {known}"
+        )
     try:
         with h5py.File(place, "r") as file:
             return _read(file, place)
@@ -63,9 +69,16 @@ def read_atlas(path: Path | str) -> Atlas:
 
 
 def open_atlas(given: Path | str) -> Atlas:
-    """Read the atlas that a user named: a file, or the folder of the run that made it."""
+    """Read the atlas that a user named: a file, the folder of a run, or a built-in one."""
     place = Path(given)
+    if str(given) in built_in() and not place.exists():
+        return read_atlas(built_in()[str(given)])
     return read_atlas(place / "atlas.h5" if place.is_dir() else place)
+
+
+def built_in() -> dict[str, Path]:
+    """Return the atlases that come with the package: name -> file."""
+    return {path.stem: path for path in sorted(BUILT_IN.glob("*.h5"))}
 
 
 def _read(file: Any, place: Path) -> Atlas:

@@ -1,0 +1,123 @@
+"""The default preset on real worms: time of each stage, memory, accuracy; the built-in atlas.
+
+Run ``python benchmarks/default.py build --run DIR`` (train100, without names), then ``test`` (the
+atlas in DIR on test2, also adapted to it), ``supervised`` (the same from names), and ``atlas``,
+which writes the built-in atlas ``celegans-l1``. Needs the real data (``EUTELY_DATA``). Prints
+tables and merges the figures into ``benchmarks/results/default.json``. Names are read after
+everything else is done. On a machine that others use as well, seconds of the processors divided by
+their number tell more than the clock.
+"""
+
+import argparse
+import json
+import resource
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import eutely
+from eutely.config import resolve
+from eutely.evaluation import Evaluation, majority_names, pre_atlas
+from eutely.io.atlas import BUILT_IN, read_atlas, write_atlas
+from eutely.io.journal import Journal
+from figures import Figures, keep, table
+from worms import DATA
+
+RESULTS = Path(__file__).resolve().parent / "results" / "default.json"
+
+SOURCE = {
+    "organism": "C. elegans, L1 larva",
+    "source": "from the 100 training worms of Li et al., Nature Communications 15 (2024), "
+    "doi 10.5281/zenodo.7627915",
+    "cells": "found without names by the preset default; named afterwards by majority",
+}
+
+
+def worms(which: str) -> list[eutely.Specimen]:
+    """Return the worms of a set, rows shuffled: their order must not help."""
+    random = np.random.default_rng(7)
+    return [one.take(random.permutation(len(one))) for one in eutely.read(DATA / "rapcat" / which)]
+
+
+def figures_of(found: Evaluation) -> Figures:
+    values = np.sort(found.accuracies)
+    return {
+        "mean": round(float(values.mean()), 4),
+        "std": round(float(values.std()), 4),
+        "median": round(float(np.median(values)), 4),
+        "lowest": [round(value, 4) for value in values[:3].tolist()],
+        "n": len(values),
+    }
+
+
+def build(folder: Path, workers: int, seed: int) -> None:
+    """Build from train100; then read names, name the atlas, and count."""
+    train = worms("train100")
+    config = resolve(overrides={"seed": seed})
+    wall, processors = time.perf_counter(), time.process_time()
+    built = eutely.build(train, folder, config=config, workers=workers)
+    wall, processors = time.perf_counter() - wall, time.process_time() - processors
+    names = [one.names or () for one in built.specimens]
+    named = built.atlas.named(majority_names(built.cells, names, len(built.atlas)))
+    write_atlas(named, folder / "named.h5")
+    rows = [dict(row) for row in Journal(folder / "timings.jsonl")]
+    table("stages", rows)
+    found = {
+        "seed": seed,
+        "workers": workers,
+        "seconds": round(wall, 1),
+        "processor_seconds": round(processors, 1),
+        "memory_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "cells": len(built.atlas),
+        "confirmed_by_an_atlas_of_others": round(float(built.consistency().mean()), 4),
+        "pre_atlas_train100": figures_of(pre_atlas(built.specimens, built.cells)),
+        "stages": rows,
+    }
+    print(json.dumps({key: value for key, value in found.items() if key != "stages"}, indent=1))
+    keep(RESULTS, f"build seed {seed}", found)
+
+
+def test(folder: Path, workers: int, seed: int) -> None:
+    """Evaluate the atlas of a build on test2."""
+    atlas, new = read_atlas(folder / "named.h5"), worms("test2")
+    start = time.perf_counter()
+    plain = figures_of(eutely.evaluate(atlas, new, workers=workers))
+    each = (time.perf_counter() - start) / len(new)
+    adapted = figures_of(eutely.evaluate(atlas, new, workers=workers, adapt=True))
+    found = {"seconds_a_worm": round(each, 3), "test2": plain, "test2_adapted": adapted}
+    print(json.dumps(found, indent=1))
+    keep(RESULTS, f"test seed {seed}", found)
+
+
+def supervised(folder: Path, workers: int, seed: int) -> None:
+    """Build from the names of train100, and evaluate on test2."""
+    del folder, seed
+    built = eutely.build(worms("train100"), supervised=True, workers=workers)
+    new = worms("test2")
+    found = {
+        "test2": figures_of(eutely.evaluate(built.atlas, new, workers=workers)),
+        "test2_adapted": figures_of(eutely.evaluate(built.atlas, new, workers=workers, adapt=True)),
+    }
+    print(json.dumps(found, indent=1))
+    keep(RESULTS, "supervised", found)
+
+
+def atlas(folder: Path, workers: int, seed: int) -> None:
+    """Write the built-in atlas from the build in ``folder``."""
+    del workers, seed
+    named = read_atlas(folder / "named.h5")
+    write_atlas(replace(named, provenance=SOURCE), BUILT_IN / "celegans-l1.h5")
+    print((BUILT_IN / "celegans-l1.h5").stat().st_size, "bytes")
+
+
+if __name__ == "__main__":
+    jobs = {"build": build, "test": test, "supervised": supervised, "atlas": atlas}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("job", choices=jobs)
+    parser.add_argument("--run", type=Path, default=Path("worm-run"), help="run folder")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    jobs[given.job](given.run, given.workers, given.seed)
