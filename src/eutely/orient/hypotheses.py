@@ -19,7 +19,7 @@ LEAST = 4
 STRAY = 20.0
 """A nucleus is no part of the body when its third neighbour is so many times farther than usual."""
 
-CLUMP = 0.1
+CLUMP = 0.2
 """Nor is it one when its third neighbour is nearer than this part of the usual distance."""
 
 DOUBT = 4.0
