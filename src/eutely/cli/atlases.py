@@ -15,7 +15,7 @@ def atlases() -> None:
         named = sum(map(bool, atlas.names))
         about = "; ".join(atlas.provenance.get(key, "") for key in ("organism", "source"))
         out.print(
-            f"{name}\t{len(atlas)} cells, {named} named, from {atlas.specimens} specimens: {about}",
+            f"{name}  {len(atlas)} cells, {named} named, from {atlas.specimens} specimens: {about}",
             markup=False,
             highlight=False,
             soft_wrap=True,

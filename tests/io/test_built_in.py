@@ -1,0 +1,33 @@
+"""The atlases that come with the package."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from eutely.cli import app
+from eutely.errors import ReadError
+from eutely.io.atlas import built_in, open_atlas
+
+
+def test_the_worm_is_there_small_and_named() -> None:
+    assert built_in()["celegans-l1"].stat().st_size < 2_000_000
+    atlas = open_atlas("celegans-l1")
+    assert len(atlas) == 558
+    assert len(set(atlas.names)) == 558
+    assert "zenodo" in atlas.provenance["source"]
+    listed = CliRunner().invoke(app, ["atlases"]).output
+    assert listed.startswith("celegans-l1")
+    assert "558 cells, 558 named" in listed
+
+
+def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("celegans-l1").write_text("no atlas")
+    with pytest.raises(ReadError, match="not a readable atlas"):
+        open_atlas("celegans-l1")
+
+
+def test_what_is_not_there_is_told_with_what_is() -> None:
+    with pytest.raises(ReadError, match="one of: celegans-l1"):
+        open_atlas("no-such-atlas")
