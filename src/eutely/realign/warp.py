@@ -60,6 +60,8 @@ def fit_warp(
     width
         of the body, about the spread of y and z.
     """
+    if not len(points):  # nothing pulls, nothing moves
+        return Warp(*span, width, np.zeros((3 * (INTERVALS + 3), 3)))
     basis = _basis(points, *span, width)
     weighted = basis * weights[:, None]
     normal = basis.T @ weighted

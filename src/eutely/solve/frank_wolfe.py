@@ -73,14 +73,7 @@ def frank_wolfe(
     chosen = corner.copy()
     for _ in range(steps):
         lap_again(
-            p.starts,
-            p.labels,
-            p.owners,
-            p.column_starts,
-            p.column_items,
-            gradient,
-            v,
-            chosen,
+            p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v, chosen
         )
         slope, bend = 0.0, 0.0
         for i in range(len(chosen)):

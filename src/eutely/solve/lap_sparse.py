@@ -13,7 +13,7 @@ import numpy as np
 from eutely.arrays import transpose as transpose  # callers need it with lap_sparse
 from eutely.kernel import kernel
 
-BIDS = 8
+BIDS = 6
 """Bids a row on average, before the rows still without a column are left to augmenting paths."""
 
 SAME = 1e-12
@@ -71,6 +71,7 @@ def lap_again(
     """
     n, m = len(starts) - 1, len(column_starts) - 1
     taken = np.full(m, -1, dtype=np.int32)
+    free, count = _bid(starts, labels, owners, costs, v, chosen, taken)
     longest = max(n, m)
     distance = np.full(longest, np.inf)
     before = np.empty(longest, dtype=np.int32)
@@ -78,10 +79,36 @@ def lap_again(
     done = np.zeros(longest, dtype=np.bool_)
     keys = np.empty(len(labels) + 1)
     nodes = np.empty(len(labels) + 1, dtype=np.int32)
-    waiting = np.empty(longest, dtype=np.int32)
-    items = np.arange(len(labels)).astype(np.int32)
+    rows = np.arange(len(labels)).astype(np.int32)
     work = (distance, before, touched, done, keys, nodes)
-    count = 0
+    for k in range(count):
+        augment(starts, rows, owners, labels, costs, chosen, taken, v, np.int64(free[k]), work)
+    u = np.zeros(n)
+    for i in range(n):
+        if chosen[i] >= 0:
+            u[i] = costs[chosen[i]] - v[labels[chosen[i]]]
+    undersold = False
+    for j in range(m):
+        if taken[j] < 0 and v[j] < 0.0:
+            undersold = True
+            augment(column_starts, column_items, labels, owners, costs, taken, chosen, u, j, work)
+    if undersold:
+        for j in range(m):
+            v[j] = costs[taken[j]] - u[owners[taken[j]]] if taken[j] >= 0 else 0.0
+    return u
+
+
+@kernel
+def _bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, taken: Any) -> Any:
+    """Let each row outbid the owner of its best column by the margin to its second best.
+
+    Rows whose candidate in ``chosen`` is still the best for them begin with it. Returns the rows
+    left without a column although they want one, and how many they are.
+    """
+    n = len(starts) - 1
+    waiting = np.empty(n, dtype=np.int32)
+    free = np.empty(n, dtype=np.int32)
+    count, frees = 0, 0
     for i in range(n - 1, -1, -1):
         a = chosen[i]
         if a >= 0:
@@ -96,72 +123,13 @@ def lap_again(
             chosen[i] = -1
         waiting[count] = i
         count += 1
-    count = _bid(
-        starts, items, owners, labels, costs, chosen, taken, v, waiting, count, BIDS * count
-    )
-    for k in range(count):
-        row = np.int64(waiting[k])
-        augment(starts, items, owners, labels, costs, chosen, taken, v, row, work)
-    u = np.zeros(n)
-    for i in range(n):
-        if chosen[i] >= 0:
-            u[i] = costs[chosen[i]] - v[labels[chosen[i]]]
-    count = 0
-    for j in range(m):
-        if taken[j] < 0 and v[j] < 0.0:
-            waiting[count] = j
-            count += 1
-    if count == 0:
-        return u
-    # Undersold columns bid for rows just as rows did for columns.
-    count = _bid(
-        column_starts,
-        column_items,
-        labels,
-        owners,
-        costs,
-        taken,
-        chosen,
-        u,
-        waiting,
-        count,
-        BIDS * count,
-    )
-    for k in range(count):
-        column = np.int64(waiting[k])
-        augment(column_starts, column_items, labels, owners, costs, taken, chosen, u, column, work)
-    for j in range(m):
-        v[j] = costs[taken[j]] - u[owners[taken[j]]] if taken[j] >= 0 else 0.0
-    return u
-
-
-@kernel
-def _bid(
-    starts: Any,
-    items: Any,
-    here: Any,
-    there: Any,
-    costs: Any,
-    mine: Any,
-    theirs: Any,
-    prices: Any,
-    waiting: Any,
-    count: int,
-    bids: int,
-) -> int:
-    """Let nodes outbid the owner of what is best for them by the margin to their second best.
-
-    Arguments as in `augment`; the ``count`` first in ``waiting`` are the nodes without a partner.
-    Returns how many are left that want one and must look further, now the first in ``waiting``.
-    """
-    left = 0  # waiting[:left] look further, waiting[left:count] still bid, the last one first
-    while count > left:
+    bids = BIDS * n
+    while count > 0:
         count -= 1
-        node = waiting[count]
+        i = waiting[count]
         best, second, at = np.inf, 0.0, -1
-        for k in range(starts[node], starts[node + 1]):
-            a = items[k]
-            value = costs[a] - prices[there[a]]
+        for a in range(starts[i], starts[i + 1]):
+            value = costs[a] - v[labels[a]]
             if value < second:
                 if value < best:
                     second = min(best, 0.0)
@@ -170,24 +138,23 @@ def _bid(
                 else:
                     second = value
         if at < 0:
-            continue  # nothing negative: prices only fall, so this node stays alone for good
-        j = there[at]
-        rival = theirs[j]
+            continue
+        j = labels[at]
+        rival = taken[j]
         bids -= 1
         if rival >= 0 and (bids < 0 or second <= best):
-            waiting[count] = waiting[left]
-            waiting[left] = node
-            left += 1
-            count += 1
+            free[frees] = i
+            frees += 1
             continue
-        mine[node] = at
-        theirs[j] = at
         if rival >= 0:  # a price that falls without need would have to be raised again later
-            prices[j] += best - second
-            mine[here[rival]] = -1
-            waiting[count] = here[rival]
+            v[j] += best - second
+        chosen[i] = at
+        taken[j] = at
+        if rival >= 0:
+            chosen[owners[rival]] = -1
+            waiting[count] = owners[rival]
             count += 1
-    return left
+    return free, frees
 
 
 @kernel
