@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.annotation import annotate
-from eutely.atlas import Atlas
 from eutely.errors import EutelyError
-from eutely.execute import Executor, Progress
 from eutely.specimen import Specimen
 
 UNMATCHED = -1
@@ -166,39 +163,3 @@ def pre_atlas(
         score(specimen, [names[cell] for cell in row])
         for specimen, row in zip(specimens, cells, strict=True)
     )
-
-
-def name(
-    atlas: Atlas,
-    specimens: Sequence[Specimen],
-    executor: Executor,
-    progress: Progress | None = None,
-) -> Atlas:
-    """Give the cells of an atlas names from any named specimens, by the greedy majority rule.
-
-    Parameters
-    ----------
-    atlas
-        to name; names that it has are replaced.
-    specimens
-        at least one with names; matched with the atlas first, without looking at them.
-    executor, progress
-        where to run, and who is told how many specimens are done.
-    """
-    labels = [one.names or ("",) * len(one) for one in specimens]
-    if not any(any(row) for row in labels):
-        raise EutelyError("no specimen has a named nucleus; naming needs a column 'name'")
-    return atlas.named(
-        majority_names(_cells(atlas, specimens, executor, progress), labels, len(atlas))
-    )
-
-
-def _cells(
-    atlas: Atlas, specimens: Sequence[Specimen], executor: Executor, progress: Progress | None
-) -> list[NDArray[np.int32]]:
-    bare = [one.without_names() for one in specimens]
-    return list(executor.map(_cells_of, bare, shared=(atlas,), progress=progress))
-
-
-def _cells_of(atlas: Atlas, specimen: Specimen) -> NDArray[np.int32]:
-    return annotate(specimen, atlas, alternatives=0).cells

@@ -62,6 +62,13 @@ def test_a_row_for_every_nucleus(folder: Path, tmp_path: Path) -> None:
     assert {row["specimen"] for row in doubtful} == {"worm001", "worm002"}
 
 
+def test_another_organism_is_told(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run("annotate", "celegans-l1", folder / "new" / "worm001.csv", "-o", tmp_path, "-q")
+    assert "worm001 has 60 nuclei, the atlas 558 cells" in caplog.text
+
+
 def test_uncertain_nuclei_stay_empty_on_request(folder: Path, tmp_path: Path) -> None:
     run(
         "annotate", folder / "named.h5", folder / "new" / "worm001.csv", "-o", tmp_path,

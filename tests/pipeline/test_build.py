@@ -205,6 +205,16 @@ def test_cohorts_that_cannot_be_built(specimens: list[Specimen], words: str) -> 
         eutely.build(specimens, workers=1)
 
 
+def test_naming_needs_names(built: Built) -> None:
+    with pytest.raises(EutelyError, match="naming needs"):
+        eutely.name(built.atlas, [cohort(1)[0].without_names()], workers=1)
+
+
+def test_pins_and_names_as_cells_exclude_each_other() -> None:
+    with pytest.raises(EutelyError, match="leave the pins out"):
+        eutely.build(cohort(3), supervised=True, pins={("worm001", 1): "A"}, workers=1)
+
+
 def test_an_unnamed_atlas_cannot_be_evaluated(built: Built) -> None:
     with pytest.raises(AtlasError, match="eutely name"):
         eutely.evaluate(built.atlas, cohort(1), workers=1)

@@ -82,6 +82,9 @@ def test_wrong_pins_are_told(built: Built, tmp_path: Path) -> None:
     path.write_text("specimen,id,name\nworm001,1,A\nworm001,x,B\n")
     with pytest.raises(ReadError, match="line 3"):
         read_pins(path)
+    path.write_text("")
+    with pytest.raises(ReadError, match="found: none"):
+        read_pins(path)
     path.write_text("specimen,id,cell\nworm001,1,12\nworm001,2,\n")
     assert read_pins(path) == {("worm001", 1): 12, ("worm001", 2): ""}
 

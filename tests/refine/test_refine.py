@@ -6,9 +6,9 @@ import pytest
 from eutely.annotation import annotate, canonical_order, posed, spacing_of
 from eutely.atlas import Atlas
 from eutely.config.model import Estimate, Refine
-from eutely.errors import AtlasError, EutelyError
+from eutely.errors import AtlasError
 from eutely.estimate import estimate
-from eutely.evaluation import majority_names, name, pre_atlas, score
+from eutely.evaluation import majority_names, pre_atlas, score
 from eutely.execute import open_executor
 from eutely.orient import orient
 from eutely.refine import Cohort, choose_targets, refine
@@ -177,12 +177,3 @@ def test_places_follow_nuclei() -> None:
     np.testing.assert_array_equal(cohort.places()[0, 0], points[2] + 1)
     assert np.isnan(cohort.places(posed=True)[0, 1]).all()
     np.testing.assert_array_equal(cohort.labels()[0], [2, -1, 0, -1])
-
-
-def test_an_atlas_is_named(built: tuple[Cohort, Atlas, list[Specimen]]) -> None:
-    _, atlas, ordered = built
-    with open_executor(1) as executor:
-        named = name(atlas, ordered[:4], executor)
-        assert sum(map(bool, named.names)) == len(atlas)
-        with pytest.raises(EutelyError, match="naming needs"):
-            name(atlas, [ordered[0].without_names()], executor)

@@ -171,13 +171,6 @@ class Atlas(Section):
         "cost",
         gt=0.0,
     )
-    fewest: int = setting(
-        2,
-        "Specimens in which a cell must be seen; rarer ones stay in the atlas and are flagged.",
-        "flags more cells.",
-        "specimens",
-        ge=1,
-    )
 
 
 class Estimate(Section):
@@ -302,25 +295,6 @@ class Refine(Section):
     )
 
 
-class Annotate(Section):
-    """Naming the nuclei of a specimen by the atlas."""
-
-    iterations: int = setting(
-        7,
-        "Rounds of matching to the atlas and re-aligning the specimen.",
-        "costs time in proportion; beyond convergence it changes nothing.",
-        "rounds",
-        ge=0,
-    )
-    alternatives: int = setting(
-        3,
-        "Next best cells that are reported for each nucleus.",
-        "makes longer tables.",
-        "cells",
-        ge=0,
-    )
-
-
 class Config(Section):
     """All settings of a run."""
 
@@ -340,7 +314,6 @@ class Config(Section):
     atlas: Atlas = Atlas()
     refine: Refine = Refine()
     estimate: Estimate = Estimate()
-    annotate: Annotate = Annotate()
 
     def part(self, *names: str) -> dict[str, Any]:
         """Return the settings and sections called ``names``, ready for JSON: a stage's part."""

@@ -28,7 +28,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         },
         "multi": {"synchronisation": "dense", "c0": 40.0},
         "atlas": {"c0": 10000.0},
-        "annotate": {"iterations": 7},
     },
 }
 """What differs from the settings' own defaults, by name of the preset."""

@@ -24,6 +24,11 @@ def read_pins(path: Path) -> Pins:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             found: Pins = {}
+            if not {"specimen", "id"} <= set(reader.fieldnames or ()):
+                raise ReadError(
+                    f"{path}: no columns specimen and id (found: "
+                    f"{', '.join(reader.fieldnames or ()) or 'none'}); expected specimen, id, name"
+                )
             for row in reader:
                 try:
                     key = (row["specimen"].strip(), int(row["id"]))

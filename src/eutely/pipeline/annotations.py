@@ -15,7 +15,7 @@ from eutely.atlas import Atlas
 from eutely.errors import WriteError
 from eutely.evaluation import score
 from eutely.io.runfolder import versions
-from eutely.pipeline.outliers import outliers
+from eutely.pipeline.outliers import outliers, warn
 from eutely.pipeline.story import Facts, names_of, write_page
 from eutely.specimen import Specimen
 
@@ -92,13 +92,15 @@ def report_annotations(
         for specimen, one in zip(specimens, found, strict=True)
         if specimen.names and any(atlas.names)
     ]
+    unlike = outliers(found, len(atlas))
+    warn(unlike)
     facts = Facts(
         "annotate",
         found,
         [one.cells for one in found],
         names_of(specimens),
         np.full(len(found), np.nan),
-        outliers(found),
+        unlike,
         scores,
         {"versions": versions(), "command": command},
     )

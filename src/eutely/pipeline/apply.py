@@ -8,7 +8,7 @@ from eutely import evaluation
 from eutely.adapt import annotate_cohort, annotate_pinned
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
-from eutely.errors import AtlasError
+from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import Evaluation
 from eutely.execute import Progress, open_executor
 from eutely.pipeline.pins import by_specimen, cells_of
@@ -36,8 +36,14 @@ def name(
     progress
         told how many specimens are done.
     """
-    with open_executor(workers, dask) as executor:
-        return evaluation.name(atlas, specimens, executor, progress)
+    labels = [one.names or ("",) * len(one) for one in specimens]
+    if not any(any(row) for row in labels):
+        raise EutelyError("no specimen has a named nucleus; naming needs a column 'name'")
+    found = annotate(
+        atlas, specimens, alternatives=0, workers=workers, dask=dask, progress=progress
+    )
+    cells = [one.cells for one in found]
+    return atlas.named(evaluation.majority_names(cells, labels, len(atlas)))
 
 
 def annotate(

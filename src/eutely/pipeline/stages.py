@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from eutely.annotation import Annotation, annotate
 from eutely.atlas import Atlas
 from eutely.config import Config, to_toml
+from eutely.errors import EutelyError
 from eutely.estimate import estimate
 from eutely.execute import Executor, open_executor
 from eutely.io.atlas import write_atlas
@@ -24,7 +25,7 @@ from eutely.learn import Learned
 from eutely.learn.cells import find_cells, with_offsets
 from eutely.pipeline import refined
 from eutely.pipeline.frame import Framed, content, framed, in_order
-from eutely.pipeline.outliers import outliers
+from eutely.pipeline.outliers import outliers, warn
 from eutely.pipeline.pins import by_specimen, pinned
 from eutely.pipeline.records import annotations_of, annotations_saved
 from eutely.pipeline.results import write_results
@@ -117,6 +118,8 @@ def build(
         ``.atlas`` is the atlas; the same bytes for the same specimens, settings and seed.
     """
     settings = config or Config()
+    if supervised and pins:
+        raise EutelyError("a supervised build takes all cells from names; leave the pins out")
     ordered = in_order(specimens)
     with ExitStack() as stack:
         executor = stack.enter_context(open_executor(workers, dask))
@@ -156,9 +159,8 @@ def build(
             {},
             learned,
         )
-        built.unlike.update(outliers(built.fits, built.consistency()))
-        for one, why in built.unlike.items():
-            log.warning("%s %s", one, why)
+        built.unlike.update(outliers(built.fits, len(atlas), built.consistency()))
+        warn(built.unlike)
         if output is not None:
             write_atlas(atlas, run.path / "atlas.h5")
             write_results(built, settings, run, command)
