@@ -85,7 +85,9 @@ def build(folder: Path, workers: int = 1) -> Built:
         cohort.places(), size=size, spacing=spacing, settings=CONFIG.estimate, radii=sizes
     )
     parameters = learned.parameters
-    return Built(specimens, cohort, parameters, with_offsets(atlas, parameters, CONFIG), told)
+    return Built(
+        specimens, cohort, parameters, with_offsets(atlas, parameters.weights(), CONFIG), told
+    )
 
 
 @pytest.fixture(scope="module")

@@ -79,8 +79,8 @@ class Realign(Section):
     )
     warp: bool = setting(
         True,
-        "Whether specimens are at last also bent, twisted and stretched smoothly along the body, "
-        "to the mean of all; the paper has affine maps alone.",
+        "Whether specimens are after learning also bent, twisted and stretched smoothly along the "
+        "body, to the mean of all; the paper has affine maps alone.",
     )
 
 

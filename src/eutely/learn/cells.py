@@ -95,10 +95,20 @@ def learned(
 
 
 def realigned(
-    cohort: Aligned, parameters: Parameters, config: Config, executor: Executor
+    cohort: Aligned,
+    parameters: Parameters,
+    poses: Sequence[Sequence[Points]],
+    size: NDArray[np.float64],
+    spacing: float,
+    config: Config,
+    executor: Executor,
 ) -> Aligned:
-    """Align the cohort again, by the learned costs: step 3. See `realign`."""
-    return realign(
+    """Align the cohort again, by the learned costs: step 3. See `realign`.
+
+    With ``realign.warp`` all pairs are then matched in a rough way, and specimens warped to the
+    mean of the cliques: pairs of warped specimens agree much better (docs/results.md).
+    """
+    affine = realign(
         cohort,
         parameters,
         settings=config.realign,
@@ -106,6 +116,10 @@ def realigned(
         neighbours=config.costs.neighbours,
         c0=config.learn.c0,
     )
+    if not config.realign.warp:
+        return affine
+    rough = synchronised(matched(affine, parameters, config, executor, effort="fast"), config)
+    return replace(affine, frames=cells(affine, rough, poses, size, spacing, config).warped)
 
 
 def matched(
@@ -114,6 +128,7 @@ def matched(
     config: Config,
     executor: Executor,
     progress: Progress | None = None,
+    effort: str = "default",
 ) -> Matchings:
     """Match all pairs by the learned costs: step 4. See `match_pairs`."""
     return match_pairs(
@@ -123,6 +138,7 @@ def matched(
         config.multi.c0,
         executor,
         neighbours=config.costs.neighbours,
+        effort=effort,
         allowed=config.multi.synchronisation == "sparse",
         progress=progress,
     )
@@ -166,13 +182,23 @@ def cells(
     return found
 
 
-def with_offsets(atlas: Atlas, parameters: Parameters, config: Config) -> Atlas:
-    """Return an estimated atlas that specimens are matched with as in the paper: step 8."""
+def with_offsets(atlas: Atlas, weights: NDArray[np.float64], config: Config) -> Atlas:
+    """Return an estimated atlas that specimens are matched with as in the paper: step 8.
+
+    Parameters
+    ----------
+    atlas
+        as estimated.
+    weights
+        (3,) of the costs of centroids, radii and offsets: `Parameters.weights`.
+    config
+        whether to warp, and the cost of leaving cells alone.
+    """
     return replace(
         atlas,
         model="offsets",
         warp=config.realign.warp,
-        weights=parameters.weights(),
+        weights=weights,
         c0=config.atlas.c0,
     )
 
@@ -213,7 +239,7 @@ def find_cells(
         watch("matching all pairs", done, total, "")
 
     parts = config.part("seed", "realign")
-    parts["realign"].pop("warp")  # which comes last
+    parts["realign"].pop("warp")  # which comes after learning
     known: list[object] = [VERSION, key, parts]
     first = run.stage(
         "align",
@@ -231,14 +257,14 @@ def find_cells(
         learned_saved,
         learned_of,
     )
+    known.append([config.realign.warp, config.part("multi")])
     second = run.stage(
         "realign",
         known,
-        lambda: realigned(first, found.parameters, config, executor),
+        lambda: realigned(first, found.parameters, poses, size, spacing, config, executor),
         aligned_saved,
         aligned_of,
     )
-    known.append(config.part("multi"))
     matchings = run.stage(
         "match",
         known,

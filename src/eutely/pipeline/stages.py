@@ -16,20 +16,20 @@ from eutely.annotation import Annotation, annotate
 from eutely.atlas import Atlas
 from eutely.config import Config, to_toml
 from eutely.errors import EutelyError
-from eutely.estimate import estimate
 from eutely.execute import Executor, open_executor
 from eutely.io.atlas import write_atlas
 from eutely.io.record import digest
 from eutely.io.runfolder import RunFolder, open_run
 from eutely.learn import Learned
-from eutely.learn.cells import find_cells, with_offsets
+from eutely.learn.cells import find_cells
 from eutely.pipeline import refined
-from eutely.pipeline.frame import Framed, content, framed, in_order
+from eutely.pipeline.estimator import Estimator
+from eutely.pipeline.frame import content, framed, in_order
 from eutely.pipeline.outliers import outliers, warn
 from eutely.pipeline.pins import by_specimen, pinned
 from eutely.pipeline.records import annotations_of, annotations_saved
 from eutely.pipeline.results import write_results
-from eutely.refine import Cohort
+from eutely.pipeline.weighed import weights_by_name
 from eutely.specimen import Specimen
 from eutely.supervised import cells_by_name, names_of
 from eutely.watch import Watch, nobody
@@ -128,8 +128,11 @@ def build(
         run.describe(to_toml(settings), {one.name: content(one) for one in ordered})
         frame = framed(ordered, run, executor)
         learned: Learned | None = None
+        weights: NDArray[np.float64] | None = None
         if supervised:
             cohort = cells_by_name(ordered, frame.poses, frame.size, frame.spacing, settings)
+            if settings.method == "learn":
+                weights = weights_by_name(cohort, frame, settings, run, executor, watch)
         elif settings.method == "learn":
             cohort, learned = find_cells(
                 frame.poses,
@@ -142,11 +145,12 @@ def build(
                 frame.key,
                 watch,
             )
+            weights = learned.parameters.weights()
         else:
             cohort = refined.find(frame, settings, run, executor, watch)
         if pins:
             cohort = pinned(cohort, by_specimen(pins, ordered))
-        estimator = Estimator(cohort, frame, settings, learned)
+        estimator = Estimator(cohort, frame, settings, weights)
         atlas = estimator.atlas()
         if supervised:
             atlas = atlas.named(names_of(ordered))
@@ -165,42 +169,6 @@ def build(
             write_atlas(atlas, run.path / "atlas.h5")
             write_results(built, settings, run, command)
     return built
-
-
-@dataclass(frozen=True, eq=False)
-class Estimator:
-    """Estimates atlases from the cells of a cohort: of all specimens, or of some."""
-
-    cohort: Cohort
-    frame: Framed
-    settings: Config
-    learned: Learned | None
-
-    def atlas(self, chosen: NDArray[np.bool_] | None = None) -> Atlas:
-        """Return the atlas of the ``chosen`` specimens (N,); of all if they lack a cell."""
-        places = self.cohort.places()
-        radii = self.radii()
-        if chosen is not None and np.isfinite(places[chosen, :, 0]).any(axis=0).all():
-            places, radii = places[chosen], radii[chosen]
-        atlas = estimate(
-            places,
-            size=self.cohort.size,
-            spacing=self.cohort.spacing,
-            settings=self.settings.estimate,
-            radii=radii,
-            neighbours=self.settings.costs.neighbours,
-            unit=self.frame.specimens[0].unit,
-        )
-        if self.learned is None:
-            return atlas
-        return with_offsets(atlas, self.learned.parameters, self.settings)
-
-    def radii(self) -> NDArray[np.float64]:
-        """Return (N, m, 3), the semi-axes of each cell; NaN where a specimen lacks it."""
-        found = np.full(self.cohort.places().shape, np.nan)
-        for row, own, nuclei in zip(found, self.frame.radii, self.cohort.nuclei, strict=True):
-            row[nuclei >= 0] = own[nuclei[nuclei >= 0]]
-        return found
 
 
 def _fitted(
@@ -225,10 +193,10 @@ def _fitted(
             watch("checking how specimens fit", part + 1, folds, "")
         return [found[number] for number in range(len(cohort))]
 
-    learned = None if estimator.learned is None else estimator.learned.parameters.as_dict()
+    weights = None if estimator.weights is None else estimator.weights.tolist()
     arrays = digest([cohort.places(), estimator.radii()])
     parts = settings.part("costs", "refine", "estimate", "atlas")
-    key = [VERSION, estimator.frame.key, arrays, learned, parts]
+    key = [VERSION, estimator.frame.key, arrays, weights, parts]
     return run.stage("fit", key, compute, annotations_saved, annotations_of)
 
 

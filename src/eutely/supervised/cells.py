@@ -1,8 +1,9 @@
-"""The supervised baseline: cells are what has one name in all specimens (supplement D)."""
+"""Named nuclei become cells; all specimens are aligned by true correspondence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,10 @@ from eutely.errors import EutelyError
 from eutely.evaluation import comparable, spellings
 from eutely.refine import Cohort
 from eutely.specimen import Specimen
+from eutely.supervised.base import SHARED, base_maps
 
 ROUNDS = 3
 """Rounds of warping all specimens to the mean of their cells; they settle in two or three."""
-
-SHARED = 4
-"""Cells that two specimens must share for their poses to be compared."""
 
 
 def names_of(specimens: Sequence[Specimen]) -> tuple[str, ...]:
@@ -34,6 +33,9 @@ def cells_by_name(
     settings: Config,
 ) -> Cohort:
     """Return the cohort whose cells are the names; aligned by true correspondence.
+
+    By the method ``learn`` specimens are first fitted to a base by affine maps, as in the paper;
+    they are warped to the mean of all unless ``realign.warp`` is off.
 
     Parameters
     ----------
@@ -60,6 +62,12 @@ def cells_by_name(
         for one, own in zip(poses, nuclei, strict=True)
     ]
     cohort = Cohort(tuple(chosen), tuple(chosen), tuple(nuclei), size, spacing)
+    if settings.method == "learn":
+        maps = base_maps(cohort.places(), settings.estimate)[1]
+        moved = (one @ matrix.T + shift for one, (matrix, shift) in zip(chosen, maps, strict=True))
+        cohort = replace(cohort, warped=tuple(moved))
+        if not settings.realign.warp:
+            return cohort
     for _ in range(ROUNDS):
         cohort = cohort.rewarped(settings.estimate)
     return cohort
