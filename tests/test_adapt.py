@@ -24,7 +24,12 @@ def test_cells_move_by_their_share(atlas: Atlas) -> None:
     places = np.repeat((atlas.means + moved)[None], 5, axis=0)
     places[:, 3] = np.nan  # nobody has this cell
     places[1:, 7] = np.nan
-    result = shifted(atlas, places)
+    scored = np.full((5, len(atlas), 3), 0.6)
+    scored[:, 3] = np.nan
+    result = shifted(atlas, places, scored)
+    before = atlas.feature_means
+    np.testing.assert_allclose(result.feature_means[0], (3.0 + PRIOR * before[0]) / (5 + PRIOR))
+    np.testing.assert_array_equal(result.feature_means[3], before[3])
     np.testing.assert_allclose(result.means[0], atlas.means[0] + moved * 5 / (5 + PRIOR))
     np.testing.assert_allclose(result.means[7], atlas.means[7] + moved / (1 + PRIOR))
     np.testing.assert_array_equal(result.means[3], atlas.means[3])
@@ -34,8 +39,8 @@ def test_cells_move_by_their_share(atlas: Atlas) -> None:
 
 
 def test_nobody_there_moves_nothing(atlas: Atlas) -> None:
-    assert shifted(atlas, np.full((2, len(atlas), 3), np.nan)) is atlas
-    assert shifted(atlas, np.empty((0, len(atlas), 3))) is atlas
+    for nobody in (np.full((2, len(atlas), 3), np.nan), np.empty((0, len(atlas), 3))):
+        assert shifted(atlas, nobody, nobody) is atlas
 
 
 def test_adapted_annotations_are_as_good_and_the_same_at_any_number_of_workers(

@@ -13,6 +13,7 @@ from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
 from eutely.execute import Executor, Progress
+from eutely.features import scores
 from eutely.specimen import Specimen
 
 Pinned = tuple[Specimen, Mapping[int, int]]
@@ -62,11 +63,17 @@ def annotate_cohort(
         )
     )
     places = np.stack([places_of(fit, len(atlas)) for fit in fits])
+    features = np.stack(
+        [
+            features_of(fit, specimen, atlas)
+            for fit, (specimen, _) in zip(fits, specimens, strict=True)
+        ]
+    )
     fold = np.arange(len(specimens)) % FOLDS
     found: dict[int, Annotation] = {}
     for part in range(min(FOLDS, len(specimens))):
         inside = np.flatnonzero(fold == part).tolist()
-        moved = shifted(atlas, places[fold != part])
+        moved = shifted(atlas, places[fold != part], features[fold != part])
         items = [specimens[number] for number in inside]
         again = executor.map(annotate_pinned, items, shared=(moved, alternatives))
         found |= dict(zip(inside, again, strict=True))
@@ -82,7 +89,15 @@ def places_of(fit: Annotation, cells: int) -> NDArray[np.float64]:
     return found
 
 
-def shifted(atlas: Atlas, places: NDArray[np.float64]) -> Atlas:
+def features_of(fit: Annotation, specimen: Specimen, atlas: Atlas) -> NDArray[np.float64]:
+    """Return (m, d), the scores of each cell in a specimen; NaN where not known."""
+    found = np.full(atlas.feature_means.shape, np.nan)
+    matched = fit.cells >= 0
+    found[fit.cells[matched]] = scores(specimen, atlas.features)[matched]
+    return found
+
+
+def shifted(atlas: Atlas, places: NDArray[np.float64], features: NDArray[np.float64]) -> Atlas:
     """Return the atlas with its cells moved towards where specimens have them.
 
     Parameters
@@ -91,16 +106,21 @@ def shifted(atlas: Atlas, places: NDArray[np.float64]) -> Atlas:
         counts for ``PRIOR`` specimens.
     places
         (N, m, 3), NaN where a specimen lacks a cell.
+    features
+        (N, m, d), their scores, NaN where not known.
     """
     seen = np.isfinite(places[:, :, 0]).sum(axis=0)[:, None]
     if not seen.any():
         return atlas
     there = robust_gaussians(places, Estimate()).means
     moved = np.where(seen > 0, (there - atlas.means) * seen / (seen + PRIOR), 0.0)
+    known = np.isfinite(features).sum(axis=0)
+    total = np.where(np.isfinite(features), features, 0.0).sum(axis=0)
     first, second = atlas.edges.T
     return replace(
         atlas,
         means=atlas.means + moved,
+        feature_means=(total + PRIOR * atlas.feature_means) / (known + PRIOR),
         offsets=atlas.offsets + moved[first] - moved[second],
     )
 

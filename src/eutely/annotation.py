@@ -11,6 +11,7 @@ from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError
+from eutely.features import scores
 from eutely.orient import orient
 from eutely.realign import Placed, expectation, place
 from eutely.realign.offsets import place_by_offsets
@@ -94,7 +95,7 @@ def annotate(
         radii = orient(ordered)[0].apply(ordered, tuple(atlas.size)).radii
         found = place_by_offsets(atlas, poses, radii, spacing)
     else:
-        found = place(expectation(atlas, spacing), poses, fixed)
+        found = place(expectation(atlas, spacing), poses, fixed, scores(ordered, atlas.features))
     cells, confidence, others = _by_nucleus(found, len(specimen), alternatives)
     cells = cells[back]
     return Annotation(

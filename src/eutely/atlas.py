@@ -55,6 +55,10 @@ class Atlas:
         (3,) float64, of the costs of centroids, radii and offsets (lambda).
     size
         (2,) float64, length and width to which specimens are brought, as of `eutely.orient.Pose`.
+    features
+        d names of what nuclei have besides their place, as of `eutely.features`.
+    feature_means
+        (m, d) float64, mean normal scores of the cells.
     specimens
         number of specimens it was estimated from.
     names
@@ -92,6 +96,8 @@ class Atlas:
     names: tuple[str, ...] = ()
     unit: str = UNKNOWN
     provenance: Mapping[str, str] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
+    feature_means: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     model: str = "joint"
     warp: bool = True
     c0: float = 10000.0
@@ -116,7 +122,11 @@ class Atlas:
             "conditionals": (np.float64, (m, 3, 3)),
             "size": (np.float64, (2,)),
             "weights": (np.float64, (3,)),
+            "feature_means": (np.float64, (m, len(self.features))),
         }
+        if not self.features and not np.size(self.feature_means):
+            object.__setattr__(self, "feature_means", np.zeros((m, 0)))
+        object.__setattr__(self, "features", tuple(map(str, self.features)))
         for key, (dtype, shape) in shapes.items():
             object.__setattr__(self, key, _locked(getattr(self, key), dtype, shape, key))
         names = tuple(str(name) for name in self.names) or ("",) * m
@@ -133,7 +143,7 @@ class Atlas:
             raise AtlasError(f"atlas: model '{self.model}'; expected one of {', '.join(MODELS)}")
         if not (self.c0 > 0 and self.least >= 1 and min(self.tau_centroid, self.tau_radius) >= 0):
             raise AtlasError("atlas: 'c0' and 'least' must be positive, 'tau_*' not negative")
-        for key in ("means", "size", "weights", "predictors", "offsets"):
+        for key in ("means", "size", "weights", "predictors", "offsets", "feature_means"):
             if not np.isfinite(getattr(self, key)).all():
                 raise AtlasError(f"atlas: NaN or infinite values in '{key}'")
         for key in ("covariances", "conditionals", "offset_covariances"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.spatial import KDTree
 from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.errors import AtlasError
+from eutely.features import cell_means
 from eutely.kernel import kernel
 from eutely.specimen import UNKNOWN
 
@@ -44,6 +46,8 @@ def estimate(
     spacing: float,
     settings: Estimate,
     radii: NDArray[np.float64] | None = None,
+    features: Sequence[str] = (),
+    scores: NDArray[np.float64] | None = None,
     neighbours: int = 6,
     unit: str = UNKNOWN,
 ) -> Atlas:
@@ -61,6 +65,9 @@ def estimate(
         the section ``estimate`` of the configuration.
     radii
         (N, m, 3) semi-axes, NaN where not known; or None.
+    features, scores
+        names of d features, and their scores (N, m, d), NaN where not known; as of
+        `eutely.features`.
     neighbours
         nearest cells to which edges go.
     unit
@@ -93,6 +100,8 @@ def estimate(
         size=size,
         specimens=len(places),
         freedom=settings.freedom,
+        features=tuple(features),
+        feature_means=cell_means(places[:, :, :0] if scores is None else scores),
         unit=unit,
     )
 

@@ -226,6 +226,12 @@ class Estimate(Section):
         "spacings",
         gt=0.0,
     )
+    features: str = setting(
+        "all",
+        "What counts besides places: 'all' numeric columns and the radii, 'none', or names with "
+        "commas between them ('radius' for the radii). They count relative to the specimen, and "
+        "only as far as they agree between specimens.",
+    )
     fewest: int = setting(
         3,
         "Specimens in which a cell must be seen not to be flagged as rare.",

@@ -34,7 +34,10 @@ PLAIN: dict[str, type] = {
     "tau_centroid": float,
     "tau_radius": float,
 }
-"""Fields kept as attributes; names and provenance are text, everything else a dataset."""
+"""Fields kept as attributes; provenance is JSON, everything else a dataset."""
+
+TEXTS = ("names", "features")
+"""Fields that are lists of words."""
 
 
 def write_atlas(atlas: Atlas, path: Path | str) -> None:
@@ -45,8 +48,9 @@ def write_atlas(atlas: Atlas, path: Path | str) -> None:
         for key in PLAIN:
             file.attrs[key] = getattr(atlas, key)
         file.attrs["provenance"] = json.dumps(dict(atlas.provenance), sort_keys=True)
-        names = np.array([name.encode() for name in atlas.names], dtype="S")
-        _put(file, "names", names if names.itemsize else names.astype("S1"))
+        for key in TEXTS:
+            texts = np.array([one.encode() for one in getattr(atlas, key)], dtype="S")
+            _put(file, key, texts if texts.itemsize else texts.astype("S1"))
         for one in fields(atlas):
             value = getattr(atlas, one.name)
             if isinstance(value, np.ndarray):
@@ -93,7 +97,8 @@ def _read(file: Any, place: Path) -> Atlas:
     values: dict[str, Any] = {
         one.name: file[one.name][()] for one in fields(Atlas) if one.name in file
     }
-    values["names"] = tuple(name.decode() for name in values["names"].tolist())
+    for key in TEXTS:
+        values[key] = tuple(one.decode() for one in values.get(key, np.array([])).tolist())
     values |= {key: kind(file.attrs[key]) for key, kind in PLAIN.items() if key in file.attrs}
     values["provenance"] = json.loads(file.attrs["provenance"])
     try:

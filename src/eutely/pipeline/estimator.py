@@ -34,16 +34,17 @@ class Estimator:
 
     def atlas(self, chosen: NDArray[np.bool_] | None = None) -> Atlas:
         """Return the atlas of the ``chosen`` specimens (N,); of all if they lack a cell."""
-        places = self.cohort.places()
-        radii = self.radii()
+        places, radii, scores = self.cohort.places(), self.radii(), self.cohort.feature_values()
         if chosen is not None and np.isfinite(places[chosen, :, 0]).any(axis=0).all():
-            places, radii = places[chosen], radii[chosen]
+            places, radii, scores = places[chosen], radii[chosen], scores[chosen]
         atlas = estimate(
             places,
             size=self.cohort.size,
             spacing=self.cohort.spacing,
             settings=self.settings.estimate,
             radii=radii,
+            features=self.frame.features(self.settings)[0] if self.cohort.features else (),
+            scores=scores,
             neighbours=self.settings.costs.neighbours,
             unit=self.frame.specimens[0].unit,
         )

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.annotation import POSES, canonical_order, spacing_of
+from eutely.config import Config
 from eutely.errors import EutelyError
 from eutely.execute import Executor
+from eutely.features import feature_names, scores
 from eutely.io.record import Record, digest
 from eutely.io.runfolder import RunFolder
 from eutely.orient import Pose, orient
@@ -46,6 +48,11 @@ class Framed(NamedTuple):
     size: NDArray[np.float64]
     spacing: float
     key: str
+
+    def features(self, settings: Config) -> tuple[tuple[str, ...], tuple[NDArray[np.float64], ...]]:
+        """Return names of the features that count, and for each specimen their scores (n, d)."""
+        names = feature_names(self.specimens, settings.estimate.features)
+        return names, tuple(scores(one, names) for one in self.specimens)
 
 
 def in_order(specimens: Sequence[Specimen]) -> tuple[Specimen, ...]:

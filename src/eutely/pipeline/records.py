@@ -27,6 +27,7 @@ def cohort_saved(cohort: Cohort) -> Record:
             "warped": np.concatenate(cohort.warped),
             "nuclei": np.stack(cohort.nuclei),
             "size": cohort.size,
+            **({"features": np.concatenate(cohort.features)} if cohort.features else {}),
         },
         {"spacing": cohort.spacing},
     )
@@ -41,6 +42,7 @@ def cohort_of(record: Record) -> Cohort:
         tuple(record.arrays["nuclei"]),
         record.arrays["size"],
         float(record.metadata["spacing"]),
+        tuple(_split(record.arrays["features"], counts)) if "features" in record.arrays else (),
     )
 
 

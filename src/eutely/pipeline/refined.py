@@ -18,7 +18,7 @@ from eutely.watch import Watch
 
 log = logging.getLogger("eutely")
 
-VERSION = 1
+VERSION = 2
 """Of these stages; raised when their results change."""
 
 
@@ -51,6 +51,7 @@ def find(
         settings=settings.refine,
         estimate=settings.estimate,
         executor=executor,
+        features=frame.features(settings)[1],
         keep=keep,
         watch=watch,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,7 +36,7 @@ from eutely.watch import Watch, nobody
 
 log = logging.getLogger("eutely")
 
-VERSION = 2
+VERSION = 3
 """Of the stages below; raised when their results change."""
 
 
@@ -133,6 +133,8 @@ def build(
             cohort = cells_by_name(ordered, frame.poses, frame.size, frame.spacing, settings)
             if settings.method == "learn":
                 weights = weights_by_name(cohort, frame, settings, run, executor, watch)
+            else:
+                cohort = replace(cohort, features=frame.features(settings)[1])
         elif settings.method == "learn":
             cohort, learned = find_cells(
                 frame.poses,
@@ -195,6 +197,8 @@ def _fitted(
 
     weights = None if estimator.weights is None else estimator.weights.tolist()
     arrays = digest([cohort.places(), estimator.radii()])
+            else:
+                cohort = replace(cohort, features=frame.features(settings)[1])
     parts = settings.part("costs", "refine", "estimate", "atlas")
     key = [VERSION, estimator.frame.key, arrays, weights, parts]
     return run.stage("fit", key, compute, annotations_saved, annotations_of)

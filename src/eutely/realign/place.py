@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
+from eutely.features import feature_costs
 from eutely.realign.background import Background, Rates
 from eutely.realign.warp import fit_warp, span_of
 from eutely.solve.meanfield import COOLING, Field, assign, settle
@@ -65,6 +66,8 @@ class Expectation(NamedTuple):
         of the Student-t costs.
     background
         what tells when cells and nuclei had better be left alone.
+    features
+        (m, d) float64, mean scores of the cells, as of `eutely.features`.
     """
 
     field: Field
@@ -74,6 +77,7 @@ class Expectation(NamedTuple):
     width: float
     freedom: float
     background: Background
+    features: NDArray[np.float64]
 
     @classmethod
     def of(
@@ -85,12 +89,15 @@ class Expectation(NamedTuple):
         freedom: float,
         seen: NDArray[np.int64] | None = None,
         most: float = np.inf,
+        features: NDArray[np.float64] | None = None,
     ) -> Expectation:
         """Add what follows from the size of the body and the distance of its cells."""
         broad = np.broadcast_to(spacing**2 * np.eye(3), (len(field.means), 3, 3))
         span = span_of(field.means, float(size[0]))
         background = Background.of(field.means, seen, most)
-        return cls(field, centres, centres_of(broad), span, float(size[1]), freedom, background)
+        scores = np.zeros((len(field.means), 0)) if features is None else features
+        width = float(size[1])
+        return cls(field, centres, centres_of(broad), span, width, freedom, background, scores)
 
     def unmatched(self, rates: Rates) -> NDArray[np.float64]:
         """Return (m,), what it costs to leave each cell and a nucleus without each other."""
@@ -115,6 +122,8 @@ class Placed:
         soft assignment of nuclei to cells, or None before the mean field.
     rates
         of missing cells and spurious nuclei, or None before any matching.
+    features
+        (n, d), scores of its nuclei, or None without any.
     """
 
     posed: NDArray[np.float64]
@@ -123,6 +132,7 @@ class Placed:
     cost: float
     shares: Shares | None = None
     rates: Rates | None = None
+    features: NDArray[np.float64] | None = None
 
 
 def expectation(atlas: Atlas, spacing: float) -> Expectation:
@@ -142,6 +152,7 @@ def expectation(atlas: Atlas, spacing: float) -> Expectation:
         spacing,
         atlas.freedom,
         atlas.seen,
+        features=atlas.feature_means,
     )
 
 
@@ -149,6 +160,7 @@ def place(
     expected: Expectation,
     poses: Sequence[NDArray[np.float64]],
     pins: NDArray[np.int32] | None = None,
+    features: NDArray[np.float64] | None = None,
 ) -> Placed:
     """Choose the pose that fits best, warp the specimen and match it with the mean field.
 
@@ -160,8 +172,11 @@ def place(
         the nuclei (n, 3) in each pose to consider.
     pins
         (n,), the cell that each nucleus must be, as of `eutely.solve.softassign.soft_assign`.
+    features
+        (n, d), scores of its nuclei in the features of the atlas.
     """
-    return match(expected, warped_match(expected, poses, pins), pins=pins)
+    before = replace(warped_match(expected, poses, pins), features=features)
+    return match(expected, before, pins=pins)
 
 
 def warped_match(
@@ -253,6 +268,7 @@ def match(
             cooling=COOLING if start is field.means else COOLING[2:],
             unmatched=expected.unmatched(rates),
             pins=pins,
+            extra=what_features_say(expected, before.features, nuclei),
         )
         nuclei = found.nuclei
         rates = expected.background.rates(nuclei, len(warped))
@@ -260,7 +276,18 @@ def match(
             warped = refit(expected, before.posed, warped, nuclei)
             start = field.means.copy()
             start[nuclei >= 0] = warped[nuclei[nuclei >= 0]]
-    return Placed(before.posed, warped, nuclei, found.cost, found.shares, rates)
+    return replace(
+        before, warped=warped, nuclei=nuclei, cost=found.cost, shares=found.shares, rates=rates
+    )
+
+
+def what_features_say(
+    expected: Expectation, features: NDArray[np.float64] | None, nuclei: NDArray[np.int32]
+) -> NDArray[np.float64] | None:
+    """Return (m, n), the costs of features, learned from a matching so far; None without any."""
+    if features is None or not features.size or not expected.features.size:
+        return None
+    return feature_costs(expected.features, features, nuclei, expected.freedom)
 
 
 def refit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -40,6 +41,7 @@ def refine(
     settings: Refine,
     estimate: Estimate,
     executor: Executor,
+    features: Sequence[NDArray[np.float64]] = (),
     keep: Keep = at_once,
     watch: Watch = nobody,
 ) -> Cohort:
@@ -62,6 +64,8 @@ def refine(
         sections of the configuration.
     executor
         where to run.
+    features
+        for each specimen (n, d), scores of its nuclei as of `eutely.features`; () for none.
     keep
         keeps the result of each step, so that an interrupted refinement can go on.
     watch
@@ -75,6 +79,7 @@ def refine(
 
     def start() -> Cohort:
         cohort = _aligned(poses, first, size, spacing, settings, estimate, executor)
+        cohort = replace(cohort, features=tuple(features))
         if settings.joint_rounds:
             cohort, _ = joint(cohort, afresh=True)
         return _settled(cohort, settings, estimate)

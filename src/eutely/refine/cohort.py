@@ -33,6 +33,8 @@ class Cohort:
         (2,), length and width of the common frame.
     spacing
         typical distance of neighbouring cells.
+    features
+        for each specimen (n, d), scores of its nuclei as of `eutely.features`; () for none.
     """
 
     posed: tuple[NDArray[np.float64], ...]
@@ -40,6 +42,7 @@ class Cohort:
     nuclei: tuple[NDArray[np.int32], ...]
     size: NDArray[np.float64]
     spacing: float
+    features: tuple[NDArray[np.float64], ...] = ()
 
     def __len__(self) -> int:
         """Return the number of specimens."""
@@ -52,8 +55,11 @@ class Cohort:
 
     def placed(self) -> list[Placed]:
         """Return the specimens one by one."""
-        rows = zip(self.posed, self.warped, self.nuclei, strict=True)
-        return [Placed(posed, warped, own, 0.0) for posed, warped, own in rows]
+        features = self.features or (None,) * len(self)
+        rows = zip(self.posed, self.warped, self.nuclei, features, strict=True)
+        return [
+            Placed(posed, warped, own, 0.0, features=scores) for posed, warped, own, scores in rows
+        ]
 
     def replaced(self, placed: Sequence[Placed]) -> Cohort:
         """Return the cohort with other places and nuclei of its specimens."""
@@ -71,6 +77,14 @@ class Cohort:
             found, self.posed if posed else self.warped, self.nuclei, strict=True
         ):
             row[own >= 0] = points[own[own >= 0]]
+        return found
+
+    def feature_values(self) -> NDArray[np.float64]:
+        """Return (N, m, d), the scores of each cell in each specimen; NaN where not known."""
+        d = self.features[0].shape[1] if self.features else 0
+        found = np.full((len(self), len(self.nuclei[0]), d), np.nan)
+        for row, scores, own in zip(found, self.features, self.nuclei, strict=False):
+            row[own >= 0] = scores[own[own >= 0]]
         return found
 
     def rewarped(self, settings: Estimate) -> Cohort:

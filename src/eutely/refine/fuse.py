@@ -19,7 +19,7 @@ from eutely.estimate import Gaussians, joint_gaussians, prior_gaussians
 from eutely.execute import Executor
 from eutely.realign import Placed, match
 from eutely.realign.background import Background, Rates
-from eutely.realign.place import Expectation
+from eutely.realign.place import Expectation, what_features_say
 from eutely.refine.cohort import Cohort
 from eutely.refine.rounds import expect_others
 from eutely.solve.lap_dense import lap_dense
@@ -158,8 +158,21 @@ def cell_costs(
         own = expected[number % folds]
         always = Background(own.background.density, share)
         alone = always.unmatched(Rates(0.0, rates.spurious), settings.freedom)
-        total += np.where(seen[number], conditional_costs(own, row) - alone, 0.0)
+        costs = conditional_costs(own, row) - alone
+        if cohort.features:
+            costs += _feature_costs(own, cohort.features[number], cohort.nuclei[number])
+        total += np.where(seen[number], costs, 0.0)
     return np.asarray(total, dtype=np.float64)
+
+
+def _feature_costs(
+    expected: Expectation, features: NDArray[np.float64], nuclei: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Return (m,): what features say against the nucleus of each cell."""
+    costs = what_features_say(expected, features, nuclei)
+    if costs is None:
+        return np.zeros(len(nuclei))
+    return costs[np.arange(len(nuclei)), nuclei]
 
 
 def conditional_costs(expected: Expectation, places: NDArray[np.float64]) -> NDArray[np.float64]:

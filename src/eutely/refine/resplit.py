@@ -3,8 +3,9 @@
 Where two cells overlap, a specimen may have them either way round, and an atlas of such mixtures
 confirms itself. For each small group of confusable cells the orders are found again from many
 starts: one specimen is the template, all others take the order that resembles it most, and the
-Gaussian of the group (9 dimensions for three cells) is refined until no specimen changes. The start
-with the highest likelihood wins; what cells were before is one of them.
+Gaussian of the group (9 dimensions for three cells, and more if there are telling features) is
+refined until no specimen changes. The start with the highest likelihood wins; what cells were
+before is one of them.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from eutely.config.model import Estimate
 from eutely.estimate import joint_gaussians
 from eutely.execute import Executor
+from eutely.features import telling_scores
 from eutely.kernel import kernel
 from eutely.refine.cohort import Cohort
 from eutely.solve.meanfield import Field, settle
@@ -41,6 +44,8 @@ WARM = (1.4, 1.0, 1.0, 1.0)
 
 
 class _Group(NamedTuple):
+    """A few cells (c,) and where specimens have them: (N, c, 3 + f) with f telling scores."""
+
     cells: NDArray[np.int64]
     places: NDArray[np.float64]
 
@@ -57,9 +62,10 @@ def resplit(
     items = list(zip(cohort.warped, cohort.labels(), strict=True))
     tables = executor.map(_confusion, items, shared=(field, settings.freedom))
     confusion = np.sum(list(tables), axis=0) / len(cohort)
-    prior = np.median(cells.covariances, axis=0)
+    telling = telling_scores(cohort.feature_values())
+    prior = block_diag(np.median(cells.covariances, axis=0), np.eye(telling.shape[2]))
     templates = np.random.default_rng(seed).permutation(len(cohort))[:TEMPLATES]
-    groups = [_group(places, field, cells) for cells in _groups(confusion)]
+    groups = [_group(places, telling, field, cells) for cells in _groups(confusion)]
     shared = (prior, settings.prior, settings.freedom, templates)
     found = list(executor.map(_deal, groups, shared=shared))
     nuclei = [own.copy() for own in cohort.nuclei]
@@ -106,8 +112,13 @@ def _groups(confusion: NDArray[np.float64]) -> list[tuple[int, ...]]:
     return [*sorted(pairs), *sorted(triples)]
 
 
-def _group(places: NDArray[np.float64], field: Field, cells: tuple[int, ...]) -> _Group:
-    """Take a group's places (N, c, 3), without the displacement that its surroundings share."""
+def _group(
+    places: NDArray[np.float64],
+    telling: NDArray[np.float64],
+    field: Field,
+    cells: tuple[int, ...],
+) -> _Group:
+    """Take a group's places, without the displacement that its surroundings share, and scores."""
     own = np.array(cells, dtype=np.int64)
     displaced = np.nan_to_num(places - field.means)
     shift = np.zeros((len(places), 3))
@@ -116,7 +127,8 @@ def _group(places: NDArray[np.float64], field: Field, cells: tuple[int, ...]) ->
         near = field.neighbours[cell][outside]
         told = field.predictors[cell][outside]
         shift += np.einsum("kij,nkj->ni", told, displaced[:, near]) / len(own)
-    return _Group(own, places[:, own] - shift[:, None])
+    here = places[:, own] - shift[:, None]
+    return _Group(own, np.concatenate([here, telling[:, own]], axis=2))
 
 
 def _deal(
@@ -136,7 +148,7 @@ def _deal(
     # Specimens that lack a cell of the group keep the order they have.
     number = np.cumsum(whole) - 1
     start = number[templates[whole[templates]]]
-    whitening = centres_of(2 * prior[None]).whitening[0]
+    whitening = np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(2 * prior)))
     gain, best = _best_deal(
         np.ascontiguousarray(group.places[whole]),
         orders,
@@ -159,7 +171,8 @@ def _best_deal(
     starts = np.zeros((len(templates) + 1, count), np.int64)
     before, best = _refined(places, orders, starts[0], prior, weight, freedom)
     lowest = before
-    apart = np.empty(3)
+    wide = places.shape[2]
+    apart = np.empty(wide)
     for number in range(len(templates)):
         template = templates[number]
         start = starts[number + 1]
@@ -168,7 +181,7 @@ def _best_deal(
             for o in range(len(orders)):
                 cost = 0.0
                 for a in range(orders.shape[1]):
-                    for c in range(3):
+                    for c in range(wide):
                         apart[c] = places[one, orders[o, a], c] - places[template, a, c]
                     cost += np.log1p(_lower_squared(white, apart) / freedom)
                 if cost < least:
@@ -192,8 +205,8 @@ def _refined(
     places: Any, orders: Any, start: Any, prior: Any, weight: float, freedom: float
 ) -> Any:
     """Alternate between the Student-t distribution of a group and the order of each specimen."""
-    count, cells = places.shape[0], orders.shape[1]
-    size = 3 * cells
+    count, cells, wide = places.shape[0], orders.shape[1], places.shape[2]
+    size = wide * cells
     chosen = start.copy()
     best = start.copy()
     lowest = np.inf
@@ -203,8 +216,8 @@ def _refined(
     for _ in range(PASSES):
         for one in range(count):
             for a in range(cells):
-                for c in range(3):
-                    rows[one, 3 * a + c] = places[one, orders[chosen[one], a], c]
+                for c in range(wide):
+                    rows[one, wide * a + c] = places[one, orders[chosen[one], a], c]
         mean = np.zeros(size)
         white = np.zeros((size, size))
         weights[:] = 1.0
@@ -241,8 +254,8 @@ def _refined(
             choice = 0
             for o in range(len(orders)):
                 for a in range(cells):
-                    for c in range(3):
-                        away[3 * a + c] = places[one, orders[o, a], c] - mean[3 * a + c]
+                    for c in range(wide):
+                        away[wide * a + c] = places[one, orders[o, a], c] - mean[wide * a + c]
                 squared = _lower_squared(white, away)
                 if squared < least:
                     least = squared

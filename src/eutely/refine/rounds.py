@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, joint_gaussians, robust_gaussians
 from eutely.execute import Executor
+from eutely.features import cell_means
 from eutely.realign import Placed, match, warped_match
 from eutely.realign.place import Expectation
 from eutely.refine.cohort import Cohort
@@ -76,12 +78,21 @@ def expect_others(
     cohort: Cohort, settings: Estimate, executor: Executor, folds: int
 ) -> list[Expectation]:
     """Return what to expect of the specimens ``part``, ``part + folds``, ...: from the others."""
-    shared = (cohort.places(), folds, cohort.size, cohort.spacing, settings, cohort.most_pairs)
+    shared = (
+        cohort.places(),
+        cohort.feature_values(),
+        folds,
+        cohort.size,
+        cohort.spacing,
+        settings,
+        cohort.most_pairs,
+    )
     return list(executor.map(_expect_others, range(folds), shared=shared))
 
 
 def _expect_others(
     places: NDArray[np.float64],
+    features: NDArray[np.float64],
     folds: int,
     size: NDArray[np.float64],
     spacing: float,
@@ -90,30 +101,35 @@ def _expect_others(
     part: int,
 ) -> Expectation:
     """Estimate from the specimens outside of one fold, or from all if there is but one fold."""
-    others = places[np.arange(len(places)) % folds != part] if folds > 1 else places
+    others = np.arange(len(places)) % folds != part
     # A cell that only this fold has would otherwise stop the estimate.
-    train = others if np.isfinite(others[:, :, 0]).any(axis=0).all() else places
-    return expect(train, size, spacing, settings, most)
+    if folds > 1 and np.isfinite(places[others, :, 0]).any(axis=0).all():
+        places, features = places[others], features[others]
+    return expect(places, features, size, spacing, settings, most)
 
 
 def expect(
     places: NDArray[np.float64],
+    features: NDArray[np.float64],
     size: NDArray[np.float64],
     spacing: float,
     settings: Estimate,
     most: float,
 ) -> Expectation:
-    """Return what to expect of the cells at ``places`` (N, m, 3), which predict each other."""
+    """Return what to expect of cells at ``places`` (N, m, 3) with ``features`` (N, m, d)."""
     cells, neighbours, predictors, conditionals = joint_gaussians(places, spacing, settings)
     field = Field(cells.means, neighbours, predictors, centres_of(conditionals))
     seen = np.isfinite(places[:, :, 0]).sum(axis=0)
     centres = centres_of(cells.covariances)
-    return Expectation.of(field, centres, size, spacing, settings.freedom, seen, most)
+    means, freedom = cell_means(features), settings.freedom
+    return Expectation.of(field, centres, size, spacing, freedom, seen, most, means)
 
 
 def _rematch(expected: Sequence[Expectation], afresh: bool, item: tuple[int, Placed]) -> Placed:
     own, before = expected[item[0]], item[1]
-    return match(own, warped_match(own, [before.posed]) if afresh else before)
+    if afresh:
+        before = replace(warped_match(own, [before.posed]), features=before.features)
+    return match(own, before)
 
 
 def cells_of(cohort: Cohort, settings: Estimate) -> Gaussians:

@@ -80,6 +80,7 @@ def settle(
     cooling: tuple[float, ...] = COOLING,
     unmatched: float | NDArray[np.float64] = 1e4,
     pins: NDArray[np.int32] | None = None,
+    extra: NDArray[np.float64] | None = None,
 ) -> Settled:
     """Match nuclei at ``points`` (n, 3) with the cells of ``field``.
 
@@ -97,6 +98,8 @@ def settle(
         cost of leaving a cell and a nucleus without each other; one, or one for each cell.
     pins
         (n,), as of `soft_assign`.
+    extra
+        (m, n), costs besides those of places; or None.
     """
     places = np.array(start)
     for temperature in cooling:
@@ -109,10 +112,11 @@ def settle(
             freedom=freedom,
             unmatched=unmatched,
             pins=pins,
+            extra=extra,
         )
         places *= INERTIA
         places += (1 - INERTIA) * mean_points(shares, points, expected)
-    nuclei, cost = assign(expected, field.centres, points, freedom, unmatched, pins)
+    nuclei, cost = assign(expected, field.centres, points, freedom, unmatched, pins, extra)
     return Settled(nuclei, cost, expected, shares)
 
 
@@ -123,6 +127,7 @@ def assign(
     freedom: float,
     unmatched: float | NDArray[np.float64],
     pins: NDArray[np.int32] | None = None,
+    extra: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.int32], float]:
     """Return the cheapest assignment (m,) of points to centres, -1 for none, and its cost.
 
@@ -136,6 +141,8 @@ def assign(
         np.ascontiguousarray(points),
         float(freedom),
     )
+    if extra is not None:
+        costs += extra
     alone = np.broadcast_to(np.asarray(unmatched, dtype=np.float64), len(costs))
     gains = costs - alone[:, None]
     if pins is not None:

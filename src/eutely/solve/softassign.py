@@ -20,6 +20,9 @@ SLACK = 1e-4
 FREE, NOBODYS = -1, -2
 """Pins of points that any centre may have, and that none may."""
 
+NOTHING = np.zeros((0, 0))
+"""Costs to add where there are none."""
+
 CERTAIN = 1e9
 """Weight of a pinned point."""
 
@@ -82,6 +85,7 @@ def soft_assign(
     freedom: float = np.inf,
     unmatched: float | NDArray[np.float64] = np.inf,
     pins: NDArray[np.int32] | None = None,
+    extra: NDArray[np.float64] | None = None,
 ) -> Shares:
     """Share the points (n, 3) out among centres at ``places`` (m, 3), one point to each in total.
 
@@ -98,6 +102,8 @@ def soft_assign(
         for each centre.
     pins
         (n,), the centre that must have each point, `FREE` or `NOBODYS`; or None.
+    extra
+        (m, n), added to the costs of places; or None.
     """
     order = np.argsort(points[:, 0], kind="stable")
     mean = centres.heights.mean()
@@ -115,6 +121,7 @@ def soft_assign(
             np.ascontiguousarray(points),
             points[order, 0].copy(),
             order,
+            NOTHING if extra is None else extra,
             float(temperature),
             float(freedom),
         )
@@ -132,6 +139,7 @@ def _shares(
     points: Any,
     sorted_x: Any,
     order: Any,
+    extra: Any,
     temperature: float,
     freedom: float,
 ) -> Any:
@@ -168,7 +176,10 @@ def _shares(
                 items = np.concatenate((items, np.empty(end, np.int32)))
                 values = np.concatenate((values, np.empty(end)))
             items[end] = j
-            values[end] = np.exp(heights[i] - student(distance, freedom))
+            cost = student(distance, freedom) - heights[i]
+            if len(extra):
+                cost += extra[i, j] / temperature
+            values[end] = np.exp(-cost)
             end += 1
         starts[i + 1] = end
     # Only the product of the weights of a lone centre and of a lone point matters.

@@ -1,0 +1,174 @@
+"""Features tell cells apart where they agree between specimens, and nothing where they do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import eutely
+from eutely.config import resolve
+from eutely.evaluation import majority_names, pre_atlas
+from eutely.features import cell_means, feature_costs, feature_names, scores, telling_scores
+from eutely.specimen import Specimen
+
+N = 200
+
+
+def specimen(**features: NDArray[np.float64]) -> Specimen:
+    count = len(next(iter(features.values())))
+    places = np.random.default_rng(0).normal(size=(count, 3))
+    return Specimen.from_arrays("one", places, features=features)
+
+
+@given(st.floats(0.01, 100), st.floats(-1e3, 1e3))
+def test_scores_do_not_depend_on_the_unit(factor: float, shift: float) -> None:
+    values = np.random.default_rng(1).normal(size=40)
+    first = scores(specimen(colour=values), ["colour"])
+    second = scores(specimen(colour=factor * values + shift), ["colour"])
+    np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+def test_scores_of_odd_columns() -> None:
+    one = specimen(same=np.ones(9), some=np.array([np.nan, *range(8)]), drawn=np.eye(9)[0])
+    found = scores(one, ["same", "some", "drawn", "unheard of"])
+    np.testing.assert_array_equal(found[:, 0], 0.0)
+    assert np.isnan(found[0, 1])
+    assert np.isfinite(found[1:, 1]).all()
+    assert np.isfinite(found[:, 2]).all()
+    assert found[0, 2] > 1
+    assert np.isnan(found[:, 3]).all()
+
+
+def test_which_columns_are_features() -> None:
+    values = np.random.default_rng(2).normal(size=8)
+    one = specimen(
+        colour=values, voxels=values, number=np.arange(3.0, 11.0), frame=np.ones(8), depth=values
+    )
+    other = specimen(colour=values)
+    assert feature_names([one, one]) == ("colour", "depth")
+    assert feature_names([one, other]) == ("colour",)
+    assert feature_names([one, one], "depth, unheard of") == ("depth",)
+    assert feature_names([one], "none") == ()
+    round_ones = Specimen.from_arrays(
+        "two", np.zeros((8, 3)) + np.arange(8)[:, None], radii=np.exp(values)[:, None] * np.ones(3)
+    )
+    assert feature_names([round_ones]) == ("radius 1", "radius 2", "radius 3")
+    assert feature_names([round_ones], "radius") == feature_names([round_ones])
+
+
+def drawn(noise: float, seed: int = 3) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return means of cells and values of their nuclei, two features each."""
+    random = np.random.default_rng(seed)
+    means = random.normal(size=(N, 2))
+    return means, means + noise * random.normal(size=(N, 2))
+
+
+def test_a_telling_feature_favours_the_right_cell() -> None:
+    means, values = drawn(0.3)
+    costs = feature_costs(means, values, np.arange(N, dtype=np.int32), 8.0)
+    assert costs is not None
+    assert np.diagonal(costs).mean() < -1
+    assert costs.mean() > 1
+
+
+def test_a_feature_that_disagrees_says_nothing() -> None:
+    means, values = drawn(0.3)
+    own = np.arange(N, dtype=np.int32)
+    for wrong in (np.random.default_rng(4).permutation(values), -values):
+        costs = feature_costs(means, wrong, own, 8.0)
+        assert costs is not None
+        assert np.ptp(costs, axis=0).mean() < 0.5  # no cell is preferred
+
+
+def test_other_exposure_is_learned_from_the_matches() -> None:
+    means, values = drawn(0.3)
+    own = np.arange(N, dtype=np.int32)
+    plain, darker = (feature_costs(means, some, own, 8.0) for some in (values, 0.4 * values - 2))
+    assert plain is not None
+    assert darker is not None
+    ranks = [np.corrcoef(a, b)[0, 1] for a, b in zip(plain.T, darker.T, strict=True)]
+    assert np.mean(ranks) > 0.95
+
+
+def test_what_is_not_known_says_nothing() -> None:
+    means, values = drawn(0.3)
+    own = np.arange(N, dtype=np.int32)
+    values[5] = np.nan
+    values[6, 0] = np.nan
+    costs = feature_costs(means, values, own, 8.0)
+    assert costs is not None
+    np.testing.assert_array_equal(costs[:, 5], 0.0)
+    assert np.isfinite(costs).all()
+    assert np.ptp(costs[:, 6]) > 1
+    assert feature_costs(means, np.full_like(values, np.nan), own, 8.0) is None
+    assert feature_costs(means, values, np.full(N, -1, np.int32), 8.0) is None
+
+
+def test_one_feature_twice_counts_once() -> None:
+    means, values = (some[:, :1] for some in drawn(0.5))
+    own = np.arange(N, dtype=np.int32)
+    once = feature_costs(means, values, own, 8.0)
+    twice = feature_costs(np.repeat(means, 2, 1), np.repeat(values, 2, 1), own, 8.0)
+    assert once is not None
+    assert twice is not None
+    spread = np.ptp(twice, axis=0).mean() / np.ptp(once, axis=0).mean()
+    assert 0.8 < spread < 1.3
+
+
+def test_means_of_cells_lean_to_the_usual() -> None:
+    values = np.array([[[2.0], [np.nan]], [[2.0], [3.0]], [[2.0], [np.nan]]])
+    np.testing.assert_allclose(cell_means(values), [[1.5], [1.5]])
+
+
+def test_mixtures_that_tell_most() -> None:
+    random = np.random.default_rng(5)
+    means = np.stack([3 * random.normal(size=50), np.zeros(50)], axis=1)
+    values = means + random.normal(size=(30, 50, 2))
+    values[0, 0] = np.nan
+    found = telling_scores(values)
+    assert found.shape == (30, 50, 1)
+    assert np.isfinite(found).all()
+    assert abs(np.corrcoef(found[1, :, 0], values[1, :, 0])[0, 1]) > 0.99
+    assert telling_scores(values[:, :, :0]).shape == (30, 50, 0)
+
+
+def coloured(noise: float) -> list[Specimen]:
+    """Return specimens that are hard to match by place, each cell with a colour of its own."""
+    random = np.random.default_rng(6)
+    cohort = eutely.simulate(specimens=14, cells=60, variation=1.6, seed=2)
+    names = sorted({name for one in cohort for name in one.names or ()})
+    colours = dict(zip(names, random.normal(size=len(names)), strict=True))
+    return [
+        replace(
+            one,
+            features={
+                "colour": np.array([colours[name] for name in one.names or ()])
+                + noise * random.normal(size=len(one))
+            },
+        )
+        for one in cohort
+    ]
+
+
+@pytest.mark.parametrize("supervised", [False, True])
+def test_colour_helps(supervised: bool) -> None:
+    cohort = coloured(0.2)
+    train, new = cohort[:10], cohort[10:]
+    right = {}
+    for wanted in ("none", "colour"):
+        settings = resolve(
+            overrides={"estimate.features": wanted, "refine.folds": 2, "refine.targets": 2}
+        )
+        built = eutely.build(train, config=settings, supervised=supervised, workers=1)
+        names = [one.names or () for one in built.specimens]
+        atlas = built.atlas.named(majority_names(built.cells, names, len(built.atlas)))
+        assert atlas.features == (() if wanted == "none" else ("colour",))
+        found = eutely.evaluate(atlas, new, workers=1).accuracies.mean()
+        right[wanted] = found, pre_atlas(built.specimens, built.cells).accuracies.mean()
+    assert right["colour"][0] > right["none"][0] + 0.03
+    assert right["colour"][1] >= right["none"][1]
