@@ -19,10 +19,10 @@ import numpy as np
 
 import eutely
 from eutely.config import resolve
-from eutely.evaluation import Evaluation, majority_names, pre_atlas
+from eutely.evaluation import majority_names, pre_atlas
 from eutely.io.atlas import BUILT_IN, read_atlas, write_atlas
 from eutely.io.journal import Journal
-from figures import Figures, keep, table
+from figures import keep, spread, table
 from worms import DATA
 
 RESULTS = Path(__file__).resolve().parent / "results" / "default.json"
@@ -39,17 +39,6 @@ def worms(which: str) -> list[eutely.Specimen]:
     """Return the worms of a set, rows shuffled: their order must not help."""
     random = np.random.default_rng(7)
     return [one.take(random.permutation(len(one))) for one in eutely.read(DATA / "rapcat" / which)]
-
-
-def figures_of(found: Evaluation) -> Figures:
-    values = np.sort(found.accuracies)
-    return {
-        "mean": round(float(values.mean()), 4),
-        "std": round(float(values.std()), 4),
-        "median": round(float(np.median(values)), 4),
-        "lowest": [round(value, 4) for value in values[:3].tolist()],
-        "n": len(values),
-    }
 
 
 def build(folder: Path, workers: int, seed: int) -> None:
@@ -72,7 +61,7 @@ def build(folder: Path, workers: int, seed: int) -> None:
         "memory_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
         "cells": len(built.atlas),
         "confirmed_by_an_atlas_of_others": round(float(built.consistency().mean()), 4),
-        "pre_atlas_train100": figures_of(pre_atlas(built.specimens, built.cells)),
+        "pre_atlas_train100": spread(pre_atlas(built.specimens, built.cells).accuracies),
         "stages": rows,
     }
     print(json.dumps({key: value for key, value in found.items() if key != "stages"}, indent=1))
@@ -83,9 +72,9 @@ def test(folder: Path, workers: int, seed: int) -> None:
     """Evaluate the atlas of a build on test2."""
     atlas, new = read_atlas(folder / "named.h5"), worms("test2")
     start = time.perf_counter()
-    plain = figures_of(eutely.evaluate(atlas, new, workers=workers))
+    plain = spread(eutely.evaluate(atlas, new, workers=workers).accuracies)
     each = (time.perf_counter() - start) / len(new)
-    adapted = figures_of(eutely.evaluate(atlas, new, workers=workers, adapt=True))
+    adapted = spread(eutely.evaluate(atlas, new, workers=workers, adapt=True).accuracies)
     found = {"seconds_a_worm": round(each, 3), "test2": plain, "test2_adapted": adapted}
     print(json.dumps(found, indent=1))
     keep(RESULTS, f"test seed {seed}", found)
@@ -97,8 +86,10 @@ def supervised(folder: Path, workers: int, seed: int) -> None:
     built = eutely.build(worms("train100"), supervised=True, workers=workers)
     new = worms("test2")
     found = {
-        "test2": figures_of(eutely.evaluate(built.atlas, new, workers=workers)),
-        "test2_adapted": figures_of(eutely.evaluate(built.atlas, new, workers=workers, adapt=True)),
+        "test2": spread(eutely.evaluate(built.atlas, new, workers=workers).accuracies),
+        "test2_adapted": spread(
+            eutely.evaluate(built.atlas, new, workers=workers, adapt=True).accuracies
+        ),
     }
     print(json.dumps(found, indent=1))
     keep(RESULTS, "supervised", found)

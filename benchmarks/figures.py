@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 Figures = dict[str, Any]
 
@@ -29,6 +30,18 @@ def one_core() -> None:
     """Stay on one core, as everything compared does."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def spread(accuracies: NDArray[np.float64]) -> Figures:
+    """Return mean, spread and the lowest three of the specimens' accuracies."""
+    values = np.sort(accuracies)
+    return {
+        "mean": round(float(values.mean()), 4),
+        "std": round(float(values.std()), 4),
+        "median": round(float(np.median(values)), 4),
+        "lowest": [round(value, 4) for value in values[:3].tolist()],
+        "n": len(values),
+    }
 
 
 def table(title: str, rows: list[Figures]) -> None:

@@ -175,17 +175,17 @@ def place(
     features
         (n, d), scores of its nuclei in the features of the atlas.
     """
-    before = replace(warped_match(expected, poses, pins), features=features)
-    return match(expected, before, pins=pins)
+    return match(expected, warped_match(expected, poses, pins, features), pins=pins)
 
 
 def warped_match(
     expected: Expectation,
     poses: Sequence[NDArray[np.float64]],
     pins: NDArray[np.int32] | None = None,
+    features: NDArray[np.float64] | None = None,
 ) -> Placed:
     """Choose a pose, warp to soft, then to hard matches; cells are taken one by one."""
-    found = [_warped(expected, posed, pins) for posed in _plausible(expected, poses)]
+    found = [_warped(expected, posed, pins, features) for posed in _plausible(expected, poses)]
     return min(found, key=lambda one: one.cost)
 
 
@@ -228,6 +228,7 @@ def _warped(
     expected: Expectation,
     posed: NDArray[np.float64],
     pins: NDArray[np.int32] | None,
+    features: NDArray[np.float64] | None,
 ) -> Placed:
     means, background = expected.field.means, expected.background
     warped, rates = posed, background.start(len(posed))
@@ -239,13 +240,15 @@ def _warped(
         targets, weights = mean_places(shares, means, len(posed))
         warped = fit_warp(posed, targets, weights, expected.span, expected.width)(posed)
     freedom = expected.freedom
+    extra = None
     for _ in range(REFITS):
         alone = expected.unmatched(rates)
-        nuclei, cost = assign(means, expected.centres, warped, freedom, alone, pins)
+        nuclei, cost = assign(means, expected.centres, warped, freedom, alone, pins, extra)
         rates = background.rates(nuclei, len(posed))
         warped = refit(expected, posed, warped, nuclei)
-    nuclei, cost = assign(means, expected.centres, warped, freedom, alone, pins)
-    return Placed(posed, warped, nuclei, cost, rates=rates)
+        extra = what_features_say(expected, features, nuclei)
+    nuclei, cost = assign(means, expected.centres, warped, freedom, alone, pins, extra)
+    return Placed(posed, warped, nuclei, cost, rates=rates, features=features)
 
 
 def match(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from eutely.config.model import Estimate, Refine
 from eutely.estimate import Gaussians
 from eutely.execute import Executor
+from eutely.features import cell_means
 from eutely.refine.cells import grown, pruned
 from eutely.refine.cohort import Cohort
 from eutely.refine.fuse import from_target, fuse
@@ -78,8 +78,7 @@ def refine(
     note = ""
 
     def start() -> Cohort:
-        cohort = _aligned(poses, first, size, spacing, settings, estimate, executor)
-        cohort = replace(cohort, features=tuple(features))
+        cohort = _aligned(poses, features, first, size, spacing, settings, estimate, executor)
         if settings.joint_rounds:
             cohort, _ = joint(cohort, afresh=True)
         return _settled(cohort, settings, estimate)
@@ -131,6 +130,7 @@ def _settled(cohort: Cohort, settings: Refine, estimate: Estimate) -> Cohort:
 
 def _aligned(
     poses: Sequence[Sequence[NDArray[np.float64]]],
+    features: Sequence[NDArray[np.float64]],
     target: int,
     size: NDArray[np.float64],
     spacing: float,
@@ -146,15 +146,17 @@ def _aligned(
         nuclei=(),
         size=np.asarray(size, dtype=np.float64),
         spacing=spacing,
+        features=tuple(features),
     )
     # Half the spacing: broad enough to reach the right nucleus, too narrow to blur neighbours.
     wide = np.broadcast_to((spacing / 2) ** 2 * np.eye(3), (len(first), 3, 3))
     cells = Gaussians(first, np.array(wide))
+    scores = np.nan_to_num(features[target] if features else np.zeros((len(first), 0)))
     for number in range(settings.linear_rounds):
-        cohort = linear_round(cohort, poses, cells, executor, estimate.freedom)
+        cohort = linear_round(cohort, poses, cells, scores, executor, estimate.freedom)
         if number:
             poses = [[posed] for posed in cohort.posed]
         cohort = _settled(cohort, settings, estimate)
-        cells = cells_of(cohort, estimate)
+        cells, scores = cells_of(cohort, estimate), cell_means(cohort.feature_values())
         log.info("alignment %d of %d", number + 1, settings.linear_rounds)
     return cohort

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +25,39 @@ def linear_round(
     cohort: Cohort,
     poses: Sequence[Sequence[NDArray[np.float64]]],
     cells: Gaussians,
+    features: NDArray[np.float64],
     executor: Executor,
     freedom: float,
 ) -> Cohort:
-    """Warp and match every specimen to ``cells``, one by one; choose among its poses."""
-    expected = independent(cells, cohort, freedom)
-    placed = list(executor.map(warped_match, poses, shared=(expected,)))
+    """Warp and match every specimen to ``cells``, one by one; choose among its poses.
+
+    The cells' scores are ``features`` (m, d), as of `eutely.features`.
+    """
+    expected = independent(cells, features, cohort, freedom)
+    items = list(zip(poses, cohort.features or (None,) * len(poses), strict=True))
+    placed = list(executor.map(_warped_match, items, shared=(expected,)))
     return cohort.replaced(placed).centred()
 
 
-def independent(cells: Gaussians, cohort: Cohort, freedom: float) -> Expectation:
+def _warped_match(
+    expected: Expectation,
+    item: tuple[Sequence[NDArray[np.float64]], NDArray[np.float64] | None],
+) -> Placed:
+    return warped_match(expected, item[0], features=item[1])
+
+
+def independent(
+    cells: Gaussians, features: NDArray[np.float64], cohort: Cohort, freedom: float
+) -> Expectation:
     """Return what to expect of cells that tell nothing about each other."""
     m = len(cells.means)
     centres = centres_of(cells.covariances)
     nobody = np.zeros((m, NO_NEIGHBOURS), np.int32)
     field = Field(cells.means, nobody, np.zeros((m, NO_NEIGHBOURS, 3, 3)), centres)
     most = cohort.most_pairs
-    return Expectation.of(field, centres, cohort.size, cohort.spacing, freedom, most=most)
+    return Expectation.of(
+        field, centres, cohort.size, cohort.spacing, freedom, most=most, features=features
+    )
 
 
 def joint_round(
@@ -128,7 +143,7 @@ def expect(
 def _rematch(expected: Sequence[Expectation], afresh: bool, item: tuple[int, Placed]) -> Placed:
     own, before = expected[item[0]], item[1]
     if afresh:
-        before = replace(warped_match(own, [before.posed]), features=before.features)
+        before = warped_match(own, [before.posed], features=before.features)
     return match(own, before)
 
 
