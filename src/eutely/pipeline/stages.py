@@ -196,9 +196,7 @@ def _fitted(
         return [found[number] for number in range(len(cohort))]
 
     weights = None if estimator.weights is None else estimator.weights.tolist()
-    arrays = digest([cohort.places(), estimator.radii()])
-            else:
-                cohort = replace(cohort, features=frame.features(settings)[1])
+    arrays = digest([cohort.places(), estimator.radii(), cohort.feature_values()])
     parts = settings.part("costs", "refine", "estimate", "atlas")
     key = [VERSION, estimator.frame.key, arrays, weights, parts]
     return run.stage("fit", key, compute, annotations_saved, annotations_of)
