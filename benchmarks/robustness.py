@@ -33,11 +33,11 @@ from eutely import Specimen, annotate, build, read, simulate  # noqa: E402
 from eutely.annotation import Annotation  # noqa: E402
 from eutely.atlas import Atlas  # noqa: E402
 from eutely.config import Config  # noqa: E402
-from eutely.estimate import estimate  # noqa: E402
 from eutely.evaluation import comparable, majority_names, pre_atlas  # noqa: E402
 from eutely.execute import open_executor  # noqa: E402
 from eutely.io.apo import read_apo  # noqa: E402
 from eutely.io.runfolder import open_run  # noqa: E402
+from eutely.pipeline.estimator import Estimator  # noqa: E402
 from eutely.pipeline.frame import framed, in_order  # noqa: E402
 from eutely.refine import choose_targets, refine  # noqa: E402
 from figures import Figures, keep, known, rows_with, table  # noqa: E402
@@ -77,7 +77,7 @@ def degraded(
         share of the nuclei that are lost.
     spurious
         segments added that a person rejected in the same image, as many as there are; with
-        ``made_up`` further ones a typical distance or two away from nuclei.
+        ``made_up`` further ones a typical distance or two away from nuclei, which they resemble.
     jitter
         SD of the error of each coordinate, voxels.
     bend
@@ -91,16 +91,24 @@ def degraded(
         rejected = worm.features["rejected"] == 1
         kept = np.flatnonzero(~rejected & (rng.random(len(worm)) >= missing))
         debris = rng.permutation(np.flatnonzero(rejected))[:spurious]
-        points = [worm.centroids[kept], worm.centroids[debris]]
+        rows = np.concatenate([kept, debris])
         if made_up:
-            near = worm.centroids[rng.integers(0, len(worm), spurious - len(debris))]
-            points.append(near + rng.normal(0, 20.0, near.shape))
-        together = np.concatenate(points)
-        together += rng.normal(0, jitter, together.shape)
-        names = [(worm.names or ())[index] for index in kept]
-        names += [""] * (len(together) - len(kept))
+            rows = np.concatenate([rows, rng.integers(0, len(worm), spurious - len(debris))])
+        points = worm.centroids[rows]
+        points[len(kept) + len(debris) :] += rng.normal(
+            0, 20.0, (len(rows) - len(kept) - len(debris), 3)
+        )
+        points += rng.normal(0, jitter, points.shape)
+        names = [(worm.names or ())[index] for index in kept] + [""] * (len(rows) - len(kept))
         found.append(
-            Specimen.from_arrays(worm.name, bent(together, bend), names=names, unit=worm.unit)
+            Specimen.from_arrays(
+                worm.name,
+                bent(points, bend),
+                radii=worm.radii[rows],
+                names=names,
+                features={k: v[rows] for k, v in worm.features.items() if k != "rejected"},
+                unit=worm.unit,
+            )
         )
     return random_motions(found, seed + 17)
 
@@ -262,14 +270,9 @@ def section_stability(_: Path, quick: bool) -> None:
                 settings=config.refine,
                 estimate=config.estimate,
                 executor=executor,
+                features=frame.features(config)[1],
             )
-            atlas = estimate(
-                cohort.places(),
-                size=frame.size,
-                spacing=frame.spacing,
-                settings=config.estimate,
-                unit=ordered[0].unit,
-            )
+            atlas = Estimator(cohort, frame, config, None).atlas()
             atlas = named(atlas, ordered, cohort.labels())
             pre = pre_atlas(ordered, cohort.labels()).mean
             return {"targets": targets, "pre_atlas": pre, **judged(test, annotate(atlas, test))}

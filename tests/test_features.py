@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import eutely
 from eutely.config import resolve
+from eutely.errors import EutelyError
 from eutely.evaluation import majority_names, pre_atlas
 from eutely.features import cell_means, feature_costs, feature_names, scores, telling_scores
 from eutely.specimen import Specimen
@@ -52,7 +53,9 @@ def test_which_columns_are_features() -> None:
     other = specimen(colour=values)
     assert feature_names([one, one]) == ("colour", "depth")
     assert feature_names([one, other]) == ("colour",)
-    assert feature_names([one, one], "depth, unheard of") == ("depth",)
+    assert feature_names([one, one], "depth, frame") == ("depth",)
+    with pytest.raises(EutelyError, match="no specimen has the feature 'unheard of'; there are"):
+        feature_names([one, one], "depth, unheard of")
     assert feature_names([one], "none") == ()
     round_ones = Specimen.from_arrays(
         "two", np.zeros((8, 3)) + np.arange(8)[:, None], radii=np.exp(values)[:, None] * np.ones(3)

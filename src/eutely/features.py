@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from eutely.errors import EutelyError
 from eutely.specimen import Specimen
 
 RADII = ("radius 1", "radius 2", "radius 3")
@@ -56,6 +57,12 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
         return ()
     chosen = {one.strip() for one in wanted.split(",")}
     names = [*RADII, *sorted({key for one in specimens for key in one.features})]
+    unknown = chosen - {"all", "radius", *names}
+    if unknown:
+        there = ", ".join(["radius", *names[len(RADII) :]])
+        raise EutelyError(
+            f"no specimen has the feature '{min(unknown)}'; there are: {there} (or 'all', 'none')"
+        )
     return tuple(
         name
         for name in names

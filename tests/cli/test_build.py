@@ -100,6 +100,7 @@ def test_accuracy_as_json(folder: Path, tmp_path: Path) -> None:
         (["build", "{0}/new", "-o", "{1}/run", "--preset", "best"], "expected one of"),
         (["build", "{0}/new", "-o", "{1}/run", "--dask", "nowhere"], "Dask"),
         (["build", "{0}/new", "-o", "{1}/run", "--trials", "5"], "--preset paper"),
+        (["build", "{0}/new", "-o", "{1}/run", "--features", "hue"], "there are: radius"),
         (["name", "{0}/none.h5", "{0}/new"], "no such file"),
         (["name", "{0}/new/worm001.csv", "{0}/new"], "not a readable atlas"),
         (["annotate", "{0}/named.h5", "{0}/new", "-o", "{0}/named.h5"], "is a file"),

@@ -36,6 +36,12 @@ def build(
     learn_on: Annotated[
         int | None, typer.Option(metavar="N", min=2, help="Specimens that costs are learned on.")
     ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="Columns that count besides places: all, none, or names: R,G,B."
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of all random choices.")] = None,
     supervised: Annotated[
         bool, typer.Option("--supervised", help="Take the cells from the names of the nuclei.")
@@ -63,8 +69,8 @@ def build(
     from eutely.pipeline import build as build_atlas
 
     stages = ("trials_linear", "trials_sparsity", "trials_offsets")
-    overrides = {f"learn.{stage}": trials for stage in stages}
-    overrides |= {"learn.specimens": learn_on, "seed": seed}
+    overrides: dict[str, int | str | None] = {f"learn.{stage}": trials for stage in stages}
+    overrides |= {"learn.specimens": learn_on, "seed": seed, "estimate.features": features}
     settings = load_config(config, preset, overrides)
     if settings.method != "learn" and (trials is not None or learn_on is not None):
         raise ConfigError(

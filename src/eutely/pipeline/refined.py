@@ -41,6 +41,8 @@ def find(
     def keep(step: str, compute: Callable[[], Cohort]) -> Cohort:
         return run.stage(step.replace(" ", "-"), key, compute, cohort_saved, cohort_of)
 
+    names, scores = frame.features(settings)
+    log.info("features: %s", ", ".join(names) or "none")
     chosen = run.stage("targets", key, targets, same, same).arrays["targets"].tolist()
     log.info("targets: %s", ", ".join(frame.specimens[one].name for one in chosen))
     return refine(
@@ -51,7 +53,7 @@ def find(
         settings=settings.refine,
         estimate=settings.estimate,
         executor=executor,
-        features=frame.features(settings)[1],
+        features=scores,
         keep=keep,
         watch=watch,
     )

@@ -17,6 +17,7 @@ from eutely.atlas import Atlas
 from eutely.config import Config, to_toml
 from eutely.errors import EutelyError
 from eutely.execute import Executor, open_executor
+from eutely.features import feature_names
 from eutely.io.atlas import write_atlas
 from eutely.io.record import digest
 from eutely.io.runfolder import RunFolder, open_run
@@ -121,6 +122,7 @@ def build(
     if supervised and pins:
         raise EutelyError("a supervised build takes all cells from names; leave the pins out")
     ordered = in_order(specimens)
+    feature_names(ordered, settings.estimate.features)  # unknown ones are said before any work
     with ExitStack() as stack:
         executor = stack.enter_context(open_executor(workers, dask))
         folder = output or stack.enter_context(TemporaryDirectory(prefix="eutely-"))

@@ -1,0 +1,68 @@
+"""What each step beyond the paper is worth: the default preset without it.
+
+Run ``python benchmarks/ablation.py [ROW ...] [--workers N]``; it needs the real data
+(``EUTELY_DATA``). Atlases from 40 of the training worms, without names, tried on 30 others of them;
+the test worms are not looked at. Each row also has what is known without names, by which choices
+are made: the cost of held-out places (minus the log-density a cell, lower is better) and the share of the
+cells that an atlas of others confirms. Prints a table and merges the rows into
+``benchmarks/results/ablation.json``; rows that are there are not computed again.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import eutely
+from default import worms
+from eutely.config import resolve
+from eutely.evaluation import majority_names, pre_atlas
+from figures import keep, known, rows_with, table
+
+RESULTS = Path(__file__).resolve().parent / "results" / "ablation.json"
+
+ROWS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "places only": {"estimate.features": "none"},
+    "radii, no intensities": {"estimate.features": "radius"},
+    "Gaussian costs": {"estimate.freedom": 1000.0},
+    "no shrinkage of covariances": {"estimate.prior": 0.01},
+    "no prior of correlations": {"estimate.shrinkage": 1.0},
+    "one target": {"refine.targets": 1},
+    "no rounds after fusion": {"refine.joint_rounds": 0},
+}
+"""Name of the row -> settings that differ from the preset."""
+
+
+def compute(name: str, workers: int) -> None:
+    """Build, count, keep."""
+    every = worms("train100")
+    order = np.random.default_rng(0).permutation(len(every))
+    train = [every[number] for number in order[:40].tolist()]
+    new = [every[number] for number in order[40:70].tolist()]
+    built = eutely.build(train, config=resolve(overrides=ROWS[name]), workers=workers)
+    names = [one.names or () for one in built.specimens]
+    atlas = built.atlas.named(majority_names(built.cells, names, len(built.atlas)))
+    row = {
+        "row": name,
+        "confirmed": round(float(built.consistency().mean()), 4),
+        "cost": round(float(np.mean([one.cost for one in built.fits])), 4),
+        "pre_atlas": round(float(pre_atlas(built.specimens, built.cells).mean), 4),
+        "held_out": round(float(eutely.evaluate(atlas, new, workers=workers).mean), 4),
+        "held_out_adapted": round(
+            float(eutely.evaluate(atlas, new, workers=workers, adapt=True).mean), 4
+        ),
+    }
+    keep(RESULTS, "rows", {"rows": rows_with(RESULTS, "rows", [row], "row")})
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", nargs="*", default=list(ROWS))
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    for one in given.rows:
+        if one not in {row["row"] for row in known(RESULTS).get("rows", {}).get("rows", [])}:
+            compute(one, given.workers)
+    table("without one step", known(RESULTS)["rows"]["rows"])
