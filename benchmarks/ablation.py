@@ -3,7 +3,7 @@
 Run ``python benchmarks/ablation.py [ROW ...] [--workers N]``; it needs the real data
 (``EUTELY_DATA``). Atlases from 40 of the training worms, without names, tried on 30 others of them;
 the test worms are not looked at. Each row also has what is known without names: the spread of a
-cell given its neighbours (geometric mean of standard deviations, voxels; lower is better, to compare
+cell given its neighbours (geometric mean of standard deviations, voxels; lower is better; compare
 rows of the same section ``estimate``) and the share of the cells that an atlas of others confirms.
 Prints a table and merges the rows into ``benchmarks/results/ablation.json``; rows that are there
 are not computed again.
