@@ -94,10 +94,10 @@ class Learn(Section):
         "specimens",
         ge=2,
     )
-    loss: Literal["sync", "cycle"] = setting(
+    loss: Literal["sync", "sync-dense", "cycle"] = setting(
         "sync",
-        "What a trial minimises: 'sync', the matches that synchronisation gives up, or 'cycle', "
-        "the inconsistent triples of matches.",
+        "What a trial minimises: 'sync', the matches that sparse synchronisation gives up, "
+        "'sync-dense', those of dense synchronisation, or 'cycle', the inconsistent triples.",
     )
     trials_linear: int = setting(
         100,

@@ -203,6 +203,43 @@ def with_offsets(atlas: Atlas, weights: NDArray[np.float64], config: Config) -> 
     )
 
 
+def find_costs(
+    poses: Sequence[Sequence[Points]],
+    radii: Sequence[Points],
+    spacing: float,
+    config: Config,
+    executor: Executor,
+    run: RunFolder,
+    key: object,
+    watch: Watch = nobody,
+) -> tuple[Aligned, Learned]:
+    """Run steps 1 and 2, each a stage of a run folder; arguments as of `find_cells`."""
+
+    def told(stage: str, done: int, total: int, lowest: float) -> None:
+        watch(f"learning {stage}", done, total, f"loss {lowest:.0f}")
+
+    parts = config.part("seed", "realign")
+    parts["realign"].pop("warp")  # which comes after learning
+    known: list[object] = [VERSION, key, parts]
+    first = run.stage(
+        "align",
+        known,
+        lambda: aligned(poses, radii, spacing, config, executor),
+        aligned_saved,
+        aligned_of,
+    )
+    known.append(config.part("costs", "learn"))
+    journal = run.journal("trials", known)
+    found = run.stage(
+        "learn",
+        known,
+        lambda: learned(first, spacing, config, executor, journal, told),
+        learned_saved,
+        learned_of,
+    )
+    return first, found
+
+
 def find_cells(
     poses: Sequence[Sequence[Points]],
     radii: Sequence[Points],
@@ -232,32 +269,11 @@ def find_cells(
         told how far the work is.
     """
 
-    def told(stage: str, done: int, total: int, lowest: float) -> None:
-        watch(f"learning {stage}", done, total, f"loss {lowest:.0f}")
-
     def paired(done: int, total: int) -> None:
         watch("matching all pairs", done, total, "")
 
-    parts = config.part("seed", "realign")
-    parts["realign"].pop("warp")  # which comes after learning
-    known: list[object] = [VERSION, key, parts]
-    first = run.stage(
-        "align",
-        known,
-        lambda: aligned(poses, radii, spacing, config, executor),
-        aligned_saved,
-        aligned_of,
-    )
-    known.append(config.part("costs", "learn"))
-    journal = run.journal("trials", known)
-    found = run.stage(
-        "learn",
-        known,
-        lambda: learned(first, spacing, config, executor, journal, told),
-        learned_saved,
-        learned_of,
-    )
-    known.append([config.realign.warp, config.part("multi")])
+    first, found = find_costs(poses, radii, spacing, config, executor, run, key, watch)
+    known = [VERSION, key, config.part("seed", "realign", "costs", "learn", "multi")]
     second = run.stage(
         "realign",
         known,

@@ -38,14 +38,14 @@ def loss_of(matchings: Matchings, kind: str, seed: int = 0) -> int:
     matchings
         of all pairs.
     kind
-        ``sync``, minus the matches that sparse synchronisation keeps, or ``cycle``, the
-        inconsistent triples.
+        ``sync``, minus the matches that sparse synchronisation keeps; ``sync-dense``, the same of
+        dense synchronisation; or ``cycle``, the inconsistent triples.
     seed
         of the synchronisation.
     """
     if kind == "cycle":
         return cycle_loss(matchings)
-    return synchronisation_loss(matchings, sparse=True, seed=seed)
+    return synchronisation_loss(matchings, sparse=kind == "sync", seed=seed)
 
 
 @dataclass(frozen=True)
