@@ -26,6 +26,7 @@ from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
 from eutely.pipeline.estimator import Estimator
 from eutely.pipeline.frame import Framed, framed, in_order
+from eutely.pipeline.refined import improved
 from eutely.realign.consensus import Aligned
 from eutely.refine import Cohort
 from figures import Figures, keep, table
@@ -158,10 +159,16 @@ class Lab:
         found = steps.cells(cohort, cliques, f.poses, f.size, f.spacing, self.config)
         return found, f
 
+    def improved(self, cohort: Cohort, frame: Framed) -> Cohort:
+        """Go through the rounds of the preset."""
+        return improved(cohort, frame, self.config, self.run, self.executor)
+
     def atlas(
         self, cohort: Cohort, frame: Framed, weights: Any, names: Any = None, **change: Any
     ) -> Atlas:
-        """Estimate an atlas and name it by majority, or by ``names``."""
+        """Estimate an atlas and name it by majority, or by ``names``; of the paper's model, with
+        ``weights``, unless they are None.
+        """
         found = Estimator(cohort, frame, self.config, weights).atlas()
         if names is None:
             by_name = {one.name: one.names or () for one in self.named}

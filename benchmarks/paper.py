@@ -2,11 +2,12 @@
 
 Run ``python benchmarks/paper.py [SECTION ...] [--run DIR] [--quick]``; it needs the real data
 (``EUTELY_DATA``). Sections, all by default: ``times`` (each step, memory), ``trials`` (one trial of
-each stage), ``models``, ``losses``, ``terms`` (the tables of ablations), ``sizes`` (over the number
-of training worms), ``modes`` (of multi-matching, over that number) and ``test`` (test worms,
-unsupervised and supervised). Every row is kept in DIR as soon as it is known, and so is every step;
-the same command goes on where it stopped. The full size takes hours; ``--quick`` takes 30 worms and
-30 trials a stage. Prints tables and merges them into ``benchmarks/results/paper.json``
+each stage), ``additions`` (what the preset has beyond the paper), ``models``, ``losses``, ``terms``
+(the paper's tables of ablations, without those additions that come after cliques), ``sizes`` (over
+the number of training worms), ``modes`` (of multi-matching, over that number) and ``test`` (test
+worms, unsupervised and supervised). Every row is kept in DIR as soon as it is known, and so is
+every step; the same command goes on where it stopped. The full size takes hours; ``--quick`` takes
+30 worms and 30 trials a stage. Prints tables and merges them into ``benchmarks/results/paper.json``
 (``paper-quick.json``), from which ``benchmarks/paper_pages.py`` makes the figures and the page.
 Names are read only to count what is right, and by supervised rows.
 """
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from eutely import evaluate
+from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.costs.gaussian import Costs, between
 from eutely.execute import open_executor
@@ -33,8 +35,10 @@ from eutely.learn.work import loss_of
 from eutely.multi import MultiProblem, solve_direct, synchronise
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters, Triple
+from eutely.pipeline.frame import Framed
 from eutely.pipeline.weighed import weights_by_name
 from eutely.realign.consensus import Aligned
+from eutely.refine import Cohort
 from eutely.specimen import Specimen
 from eutely.supervised import cells_by_name, names_of
 from figures import Figures
@@ -72,7 +76,7 @@ def without(parameters: Parameters, *terms: str) -> Parameters:
 
 
 def full(lab: Lab, **learn: str) -> Figures:
-    """Evaluate the whole way, perhaps with another loss."""
+    """Evaluate the whole way but for what comes after cliques, perhaps with another loss."""
     found = lab.costs(**learn)[1].parameters
     aligned = lab.realigned(found)
     cliques = synchronise(lab.matched(aligned, found), seed=lab.config.seed)
@@ -105,6 +109,36 @@ def models(lab: Lab) -> None:
             "linear sparse": lambda: linear(dense=False),
             "unlearned quadratic": unlearned,
             "full": lambda: full(lab),
+        },
+    )
+
+
+def additions(lab: Lab) -> None:
+    """Show what the preset has beyond the paper, one after the other."""
+    found = lab.costs()[1].parameters
+
+    def row(*, warp: bool, joint: bool, rounds: bool) -> Figures:
+        aligned = lab.realigned(found, warp=warp)
+        cliques = synchronise(lab.matched(aligned, found), seed=lab.config.seed)
+        config = lab.config
+        lab.config = changed(config, "realign", {"warp": warp})
+        cohort, frame = lab.cohort(aligned, cliques)
+        if rounds:
+            cohort = lab.improved(cohort, frame)
+        weights = None if joint else found.weights()
+        figures_now = lab.judged(cohort, frame, weights)
+        atlas = lab.atlas(cohort, frame, weights)
+        lab.config = config
+        tested = figures(evaluate(atlas, lab.test, workers=lab.workers))
+        return figures_now | {"test": tested}
+
+    lab.rows(
+        "additions",
+        {
+            "the paper's steps alone": lambda: row(warp=False, joint=False, rounds=False),
+            "and a smooth warp": lambda: row(warp=True, joint=False, rounds=False),
+            "and cells that predict each other": lambda: row(warp=True, joint=True, rounds=False),
+            "and two rounds: the preset": lambda: row(warp=True, joint=True, rounds=True),
         },
     )
 
@@ -162,10 +196,14 @@ def sizes(lab: Lab) -> None:
         chosen = drawn(lab, count)
         cliques = synchronise(among(matchings, chosen), seed=lab.config.seed)
         cohort, frame = lab.cohort(aligned, cliques, chosen)
-        atlas = lab.atlas(cohort, frame, learned.weights())
-        return lab.judged(cohort, frame, learned.weights()) | {
+        cliques_alone = lab.judged(cohort, frame, None)["pre_atlas"]
+        cohort = lab.improved(cohort, frame)
+        atlas = lab.atlas(cohort, frame, None)
+        return {
+            "pre_atlas": cliques_alone,
+            "atlas": lab.judged(cohort, frame, None)["atlas"],
             "test": figures(evaluate(atlas, lab.test, workers=lab.workers)),
-            "supervised_test": supervised(lab, chosen, np.ones(3))["accuracy"],
+            "supervised_test": supervised(lab, chosen, None)["accuracy"],
         }
 
     lab.rows("sizes", {f"{n}": lambda n=n: row(n) for n in range(10, lab.count + 1, 10)})
@@ -229,19 +267,20 @@ def drawn(lab: Lab, count: int) -> list[int]:
 
 
 def supervised(lab: Lab, chosen: list[int], weights: Any, **change: Any) -> Figures:
-    """Build an atlas from names and evaluate it on the test worms."""
+    """Build an atlas from names and evaluate it on the test worms; `None` for the joint model."""
     frame = part(lab.frame, chosen)
     named = [lab.named[one] for one in chosen]
     cohort = cells_by_name(named, frame.poses, frame.size, frame.spacing, lab.config)
-    if weights is None:
-        weights = weights_by_name(cohort, frame, lab.config, lab.run, lab.executor, watch)
+    if callable(weights):
+        weights = weights(cohort, frame)
     atlas = lab.atlas(cohort, frame, weights, names_of(named), **change)
+    return tested(lab, atlas) | ({} if weights is None else {"weights": weights.round(3).tolist()})
+
+
+def tested(lab: Lab, atlas: Atlas) -> Figures:
+    """Return the accuracy on the test worms, in the mean and of each."""
     found = evaluate(atlas, lab.test, workers=lab.workers)
-    return {
-        "accuracy": figures(found),
-        "weights": np.round(weights, 3).tolist(),
-        "worms": np.round(found.accuracies, 4).tolist(),
-    }
+    return {"accuracy": figures(found), "worms": np.round(found.accuracies, 4).tolist()}
 
 
 def test(lab: Lab) -> None:
@@ -252,25 +291,24 @@ def test(lab: Lab) -> None:
         found = lab.costs()[1].parameters
         aligned = lab.realigned(found)
         cliques = synchronise(lab.matched(aligned, found), seed=lab.config.seed)
-        atlas = lab.atlas(*lab.cohort(aligned, cliques), found.weights())
+        cohort, frame = lab.cohort(aligned, cliques)
+        atlas = lab.atlas(lab.improved(cohort, frame), frame, None)
         write_atlas(atlas, lab.run.path / "atlas.h5")
-        scores = evaluate(atlas, lab.test, workers=lab.workers)
-        return {
-            "accuracy": figures(scores),
-            "weights": np.round(found.weights(), 3).tolist(),
-            "worms": np.round(scores.accuracies, 4).tolist(),
-        }
+        return tested(lab, atlas)
 
+    def learned(cohort: Cohort, frame: Framed) -> Any:
+        return weights_by_name(cohort, frame, lab.config, lab.run, lab.executor, watch)
+
+    flat = np.array([1.0, 0, 0])
     linear = NO_EDGES | DENSE | {"warp": False}
     lab.rows(
         "test",
         {
             "unsupervised": unsupervised,
             "supervised": lambda: supervised(lab, everybody, None),
-            "supervised, equal weights": lambda: supervised(lab, everybody, np.ones(3)),
-            "supervised, linear": lambda: supervised(
-                lab, everybody, np.array([1.0, 0, 0]), **linear
-            ),
+            "supervised, offsets, learned weights": lambda: supervised(lab, everybody, learned),
+            "supervised, offsets, equal weights": lambda: supervised(lab, everybody, np.ones(3)),
+            "supervised, linear": lambda: supervised(lab, everybody, flat, **linear),
         },
     )
 
@@ -317,6 +355,7 @@ def times(lab: Lab) -> None:
 SECTIONS: dict[str, Callable[[Lab], None]] = {
     "times": times,
     "trials": trials,
+    "additions": additions,
     "models": models,
     "losses": losses,
     "terms": terms,

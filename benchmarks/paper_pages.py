@@ -20,6 +20,7 @@ MARKS = "<!-- benchmarks/paper_pages.py -->\n", "<!-- until here -->\n"
 
 TITLES = {
     "test": "Test worms",
+    "additions": "What the preset adds to the paper",
     "models": "Parts of the model",
     "losses": "What learning minimises",
     "terms": "Terms of the costs, and alignment",

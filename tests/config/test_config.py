@@ -58,7 +58,10 @@ def test_nothing_given_is_the_default_preset() -> None:
         ("seed = true", "seed = True: expected a valid integer"),
         ("seed = -1", "seed = -1: expected greater than or equal to 0"),
         ("learn = 3", "learn = 3: expected a section [learn]"),
-        ("[learn]\nloss = 'cyclic'", "learn.loss = 'cyclic': expected 'sync' or 'cycle'"),
+        (
+            "[learn]\nloss = 'cyclic'",
+            "learn.loss = 'cyclic': expected 'sync', 'sync-dense' or 'cycle'",
+        ),
         ("[multi]\nc0 = nan", "multi.c0 = nan: expected a finite number"),
         ("preset = 'best'", "preset = 'best': expected one of default, paper"),
         ("preset = 3", "preset = 3: expected one of default, paper"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import eutely
+from eutely.config import Config, resolve
 from killed_build import MOMENTS, SETTINGS
 
 SCRIPT = Path(__file__).parents[1] / "killed_build.py"
@@ -31,14 +32,29 @@ def test_killed_builds_end_in_the_same_atlas(tmp_path: Path) -> None:
         assert (path / "atlas.h5").read_bytes() == whole, path.name
 
 
-def test_workers_and_dask_make_no_difference(tmp_path: Path) -> None:
+LEARNED = resolve(
+    preset="paper",
+    overrides={
+        "learn.specimens": 3,
+        "learn.trials_linear": 3,
+        "learn.trials_sparsity": 3,
+        "learn.trials_offsets": 3,
+        "refine.folds": 2,
+        "atlas.rounds": 1,
+        "atlas.model": "offsets",
+    },
+)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, LEARNED], ids=["default", "paper"])
+def test_workers_and_dask_make_no_difference(tmp_path: Path, settings: Config) -> None:
     cohort = eutely.simulate(specimens=5, cells=40, variation=0.5)
     for name, where in {
         "one": {"workers": 1},
         "two": {"workers": 2},
         "dask": {"dask": "local:2"},
     }.items():
-        eutely.build(cohort, tmp_path / name, config=SETTINGS, **where)  # type: ignore[arg-type]
+        eutely.build(cohort, tmp_path / name, config=settings, **where)  # type: ignore[arg-type]
     one, two, dask = (
         (tmp_path / name / "atlas.h5").read_bytes() for name in ("one", "two", "dask")
     )

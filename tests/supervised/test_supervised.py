@@ -56,9 +56,9 @@ def test_true_correspondence_is_what_specimens_are_aligned_by() -> None:
     assert spread(warped.places()) < spread(found.places())
 
 
-def test_a_supervised_build_with_the_paper_preset_learns_weights() -> None:
+def test_a_supervised_build_in_the_paper_s_way_learns_weights() -> None:
     train = eutely.simulate(specimens=5, cells=40, variation=0.5)
-    config = resolve(preset="paper").model_copy(update={"learn": TRIALS})
+    config = offsets(TRIALS)
     told: list[str] = []
     built = eutely.build(
         train,
@@ -71,9 +71,15 @@ def test_a_supervised_build_with_the_paper_preset_learns_weights() -> None:
     assert told.count("learning weights") == 4
     assert np.linalg.norm(built.atlas.weights) == pytest.approx(np.sqrt(3))
     assert eutely.evaluate(built.atlas, train, workers=1).mean > 0.95
-    equal = config.model_copy(update={"learn": replace_trials(0)})
+    equal = offsets(replace_trials(0))
     unlearned = eutely.build(train, config=equal, supervised=True, workers=1)
     np.testing.assert_array_equal(unlearned.atlas.weights, np.ones(3))
+
+
+def offsets(learn: Learn) -> Config:
+    """Return the paper preset with the paper's own model of the atlas."""
+    config = resolve(preset="paper", overrides={"atlas.model": "offsets"})
+    return config.model_copy(update={"learn": learn})
 
 
 def replace_trials(count: int) -> Learn:
@@ -82,7 +88,7 @@ def replace_trials(count: int) -> Learn:
 
 def test_weights_are_no_worse_than_equal_ones() -> None:
     train = eutely.simulate(specimens=4, cells=40, variation=1.0)
-    config = resolve(preset="paper").model_copy(update={"learn": replace_trials(0)})
+    config = offsets(replace_trials(0))
     built = eutely.build(train, config=config, supervised=True, workers=1)
     frames = [fit.places for fit in built.fits]
     radii = [one.radii for one in built.specimens]

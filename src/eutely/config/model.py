@@ -162,11 +162,25 @@ class Multi(Section):
 
 
 class Atlas(Section):
-    """The atlas, and matching a specimen with it."""
+    """The atlas of the method 'learn', and matching a specimen with it."""
 
+    model: Literal["joint", "offsets"] = setting(
+        "joint",
+        "How specimens are matched with the atlas: 'joint', cells that predict each other, as by "
+        "the method 'refine'; or 'offsets', the paper's quadratic costs, with weights from what "
+        "was learned (in a supervised build: weights of their own, by 'learn.trials_offsets').",
+    )
+    rounds: int = setting(
+        2,
+        "Rounds after cells were found in which each specimen is matched anew, to the atlas of "
+        "others; only with 'realign.warp'. The paper has none.",
+        "changes little after two; time in proportion.",
+        "rounds",
+        ge=0,
+    )
     c0: float = setting(
         10000.0,
-        "Cost of leaving a nucleus without a cell of the atlas.",
+        "Cost of leaving a nucleus without a cell of the atlas, by the model 'offsets'.",
         "leaves fewer nuclei without a cell; lower it for specimens with spurious nuclei.",
         "cost",
         gt=0.0,

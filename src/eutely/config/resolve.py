@@ -27,7 +27,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
             "tolerance": 0.0005,
         },
         "multi": {"synchronisation": "dense", "c0": 40.0},
-        "atlas": {"c0": 10000.0},
+        "atlas": {"model": "joint", "rounds": 2, "c0": 10000.0},
     },
 }
 """What differs from the settings' own defaults, by name of the preset."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -14,12 +15,39 @@ from eutely.io.runfolder import RunFolder
 from eutely.pipeline.frame import Framed
 from eutely.pipeline.records import cohort_of, cohort_saved, same
 from eutely.refine import Cohort, choose_targets, refine
+from eutely.refine.rounds import joint_round
 from eutely.watch import Watch
 
 log = logging.getLogger("eutely")
 
 VERSION = 2
 """Of these stages; raised when their results change."""
+
+
+def improved(
+    cohort: Cohort, frame: Framed, settings: Config, run: RunFolder, executor: Executor
+) -> Cohort:
+    """Match all specimens of the method ``learn`` anew, to the atlas of others, round by round."""
+    rounds = settings.atlas.rounds if settings.realign.warp else 0
+    for number in range(rounds):
+        key = [
+            VERSION,
+            frame.key,
+            number,
+            settings.part("refine", "estimate"),
+            digest([cohort.warped, cohort.nuclei]),
+        ]
+        cohort = run.stage(
+            "round", key, partial(_round, cohort, settings, executor), cohort_saved, cohort_of
+        )
+    return cohort
+
+
+def _round(cohort: Cohort, settings: Config, executor: Executor) -> Cohort:
+    folds = min(settings.refine.folds, len(cohort))
+    found, cost = joint_round(cohort, settings.estimate, executor, folds=folds, afresh=False)
+    log.info("cost of specimens that were held out: %.1f", cost)
+    return found.rewarped(settings.estimate)
 
 
 def find(

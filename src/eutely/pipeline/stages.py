@@ -133,9 +133,9 @@ def build(
         weights: NDArray[np.float64] | None = None
         if supervised:
             cohort = cells_by_name(ordered, frame.poses, frame.size, frame.spacing, settings)
-            if settings.method == "learn":
+            if settings.method == "learn" and settings.atlas.model == "offsets":
                 weights = weights_by_name(cohort, frame, settings, run, executor, watch)
-            else:
+            elif settings.method == "refine":
                 cohort = replace(cohort, features=frame.features(settings)[1])
         elif settings.method == "learn":
             cohort, learned = find_cells(
@@ -149,7 +149,9 @@ def build(
                 frame.key,
                 watch,
             )
-            weights = learned.parameters.weights()
+            cohort = refined.improved(cohort, frame, settings, run, executor)
+            if settings.atlas.model == "offsets":
+                weights = learned.parameters.weights()
         else:
             cohort = refined.find(frame, settings, run, executor, watch)
         if pins:
