@@ -166,9 +166,7 @@ class Lab:
     def atlas(
         self, cohort: Cohort, frame: Framed, weights: Any, names: Any = None, **change: Any
     ) -> Atlas:
-        """Estimate an atlas and name it by majority, or by ``names``; of the paper's model, with
-        ``weights``, unless they are None.
-        """
+        """Estimate an atlas, of the paper's model if there are weights; named by majority or so."""
         found = Estimator(cohort, frame, self.config, weights).atlas()
         if names is None:
             by_name = {one.name: one.names or () for one in self.named}

@@ -306,9 +306,9 @@ def test(lab: Lab) -> None:
         {
             "unsupervised": unsupervised,
             "supervised": lambda: supervised(lab, everybody, None),
-            "supervised, offsets, learned weights": lambda: supervised(lab, everybody, learned),
             "supervised, offsets, equal weights": lambda: supervised(lab, everybody, np.ones(3)),
             "supervised, linear": lambda: supervised(lab, everybody, flat, **linear),
+            "supervised, offsets, learned weights": lambda: supervised(lab, everybody, learned),
         },
     )
 
