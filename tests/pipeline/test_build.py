@@ -163,6 +163,7 @@ LEARN: Config = resolve(
         "learn.trials_offsets": 2,
         "realign.iterations": 2,
         "refine.folds": 2,
+        "atlas.model": "offsets",
     },
 )
 
