@@ -44,6 +44,21 @@ def spread(accuracies: NDArray[np.float64]) -> Figures:
     }
 
 
+def memory() -> float:
+    """Return the memory that this process holds now, in kB, and forget about earlier peaks."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak()
+
+
+def peak() -> float:
+    """Return the most memory that this process has held, in kB; what its parent held is left out.
+
+    The usual ``ru_maxrss`` begins with that of the parent.
+    """
+    status = Path("/proc/self/status").read_text()
+    return float(status.split("VmHWM:")[1].split()[0])
+
+
 def table(title: str, rows: list[Figures]) -> None:
     """Print ``rows`` under each other."""
     print(f"\n{title}")

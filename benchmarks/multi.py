@@ -11,7 +11,6 @@ import logging
 import lzma
 import multiprocessing
 import queue
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,7 +33,7 @@ from eutely.multi import (
     synchronisation_loss,
     synchronise,
 )
-from figures import Figures, keep, one_core, rows_with, table, timed
+from figures import Figures, keep, memory, one_core, peak, rows_with, table, timed
 from worms import DATA, aligned, dense_matchings, sparse_matchings, warped, worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "multi.json"
@@ -220,7 +219,7 @@ def section_cohort(_: argparse.Namespace) -> Figures:
                 "kept": agreement(matchings, cliques),
                 "cliques of half the worms": int(np.count_nonzero(cliques.sizes() >= 50)),
                 "seconds": seconds,
-                "peak GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+                "peak GB": peak() / 2**20,
             }
         )
     table("100 real worms, dense", rows)
@@ -232,16 +231,16 @@ def grown(features: np.ndarray, pairs: np.ndarray | None, answer: Any) -> None:
     one_core()
     synchronise(dense_matchings(features[:3]))  # compiles
     matchings = dense_matchings(features, pairs)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory()
     cliques, seconds = timed(partial(synchronise, matchings))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    most = peak()
     row = {
         "pairs": len(matchings),
         "kept": agreement(matchings, cliques) / matchings.matched,
         "seconds": seconds,
         "us a match": 1e6 * seconds / matchings.matched,
-        "GB": (peak - before) / 2**20,
-        "GB of all": peak / 2**20,
+        "GB": (most - before) / 2**20,
+        "GB of all": most / 2**20,
     }
     answer.put((row, list(cliques)))
 

@@ -1,9 +1,10 @@
 """Fusion rounds: perturb the costs, find another good matching, keep what is better of both.
 
-A proposal makes part of what is chosen now dearer and follows Frank-Wolfe from the current matching
-for a few steps; the local search, at true costs, repairs it. Wherever the proposal is the better
-one, the merge takes it over. Proposals are kept for a while: what was no gain before may become one
-after another change.
+A proposal makes part of what is chosen dearer and follows Frank-Wolfe from there for a few steps;
+the local search, at true costs, repairs it. Wherever the proposal is the better one, the merge
+takes it over. The next proposal starts from the last, and every few rounds from the best matching
+again: several small steps get further than a large one, and cost less. Proposals are kept for a
+while: what was no gain before may become one after another change.
 """
 
 from typing import Any, NamedTuple
@@ -14,11 +15,11 @@ from numpy.typing import NDArray
 from eutely.arrays import Arrays
 from eutely.kernel import kernel
 from eutely.solve.frank_wolfe import barycentre, frank_wolfe, product_of
-from eutely.solve.lap_sparse import lap_sparse
+from eutely.solve.lap_sparse import bid
 from eutely.solve.local import search_around
 from eutely.solve.merge import merge
 from eutely.solve.random import uniform
-from eutely.solve.state import State, changed_state, cost_of, new_state
+from eutely.solve.state import State, cost_of, switch, used
 
 POOL = 4
 """Proposals that are kept for later merges."""
@@ -26,8 +27,11 @@ POOL = 4
 SHARE = 0.5
 """Share of the chosen candidates that a proposal makes dearer."""
 
-STRENGTHS = (1.6, 6.4, 3.2)
-"""By how much at most, in turn: multiples of the typical margin to a node's next best candidate."""
+STRENGTH = 1.6
+"""By how much at most: a multiple of the typical margin to a node's next best candidate."""
+
+CHAIN = 6
+"""Rounds after which a proposal starts from the best matching again."""
 
 
 class Search(NamedTuple):
@@ -35,6 +39,8 @@ class Search(NamedTuple):
 
     Attributes
     ----------
+    middle, middle_product
+        (c,) float64, the barycentre of the candidates and Q times it.
     prices
         (n_right,) float64, column prices of the last linear assignment at true costs.
     pool
@@ -43,6 +49,8 @@ class Search(NamedTuple):
         (n_left,) int32, bool, int32, buffers.
     """
 
+    middle: NDArray[np.float64]
+    middle_product: NDArray[np.float64]
     prices: NDArray[np.float64]
     pool: NDArray[np.int32]
     queue: NDArray[np.int32]
@@ -53,7 +61,10 @@ class Search(NamedTuple):
 def new_search(p: Arrays) -> Search:
     """Return the memory of a search that has not begun."""
     n = len(p.starts) - 1
+    middle = barycentre(p)
     return Search(
+        middle,
+        product_of(p, middle),
         np.zeros(len(p.column_starts) - 1),
         np.full((POOL, n), -1, dtype=np.int32),
         np.empty(n, dtype=np.int32),
@@ -62,8 +73,9 @@ def new_search(p: Arrays) -> Search:
     )
 
 
-def from_relaxation(p: Arrays, search: Search, steps: int, linear_start: bool) -> State:
-    """Return the state found by Frank-Wolfe and local search.
+@kernel
+def from_barycentre(p: Any, search: Any, steps: int, bonus: float) -> State:
+    """Return the state found by Frank-Wolfe from the barycentre of the candidates.
 
     Parameters
     ----------
@@ -73,34 +85,65 @@ def from_relaxation(p: Arrays, search: Search, steps: int, linear_start: bool) -
         memory; its prices are changed.
     steps
         Frank-Wolfe steps at most.
-    linear_start
-        start from the best assignment for the linear costs alone; otherwise from the barycentre
-        of the candidates.
+    bonus
+        by how much every candidate is made cheaper meanwhile, so that more nodes are matched.
     """
-    n = len(p.starts) - 1
-    corner = np.full(n, -1, dtype=np.int32)
-    corner_product = np.zeros(len(p.linear))
-    if linear_start:
-        corner, _ = lap_sparse(
-            p.starts,
-            p.labels,
-            p.owners,
-            p.column_starts,
-            p.column_items,
-            p.linear,
-            search.prices,
-        )
-        x = np.zeros(len(p.linear))
-        x[corner[corner >= 0]] = 1.0
-        corner_product = product_of(p, x)
-        product = corner_product.copy()
-    else:
-        x = barycentre(p)
-        product = product_of(p, x)
-    chosen = frank_wolfe(p, p.linear, x, product, corner, corner_product, search.prices, steps)
-    state: State = new_state(p, chosen)
-    search.changed[:] = np.arange(n)
-    search_around(p, state, search.changed, n, search.queue, search.waiting)
+    corner = np.full(len(p.starts) - 1, -1, dtype=np.int32)
+    return _relaxed(
+        p,
+        search,
+        steps,
+        p.linear - bonus,
+        search.middle.copy(),
+        search.middle_product.copy(),
+        corner,
+        np.zeros(len(p.linear)),
+    )
+
+
+@kernel
+def from_linear(p: Any, search: Any, steps: int) -> State:
+    """Return the state found by Frank-Wolfe from a good assignment for the linear costs alone.
+
+    Parameters are those of `from_barycentre`. The assignment goes without augmenting paths, which
+    cost more than they are worth to a start.
+    """
+    corner = np.full(len(p.starts) - 1, -1, dtype=np.int32)
+    taken = np.full(len(p.column_starts) - 1, -1, dtype=np.int32)
+    bid(p.starts, p.labels, p.owners, p.linear, search.prices, corner, taken)
+    x = np.zeros(len(p.linear))
+    for i in range(len(corner)):
+        if corner[i] >= 0:
+            x[corner[i]] = 1.0
+    product = product_of(p, x)
+    return _relaxed(p, search, steps, p.linear.copy(), x, product, corner, product.copy())
+
+
+@kernel
+def _relaxed(
+    p: Any,
+    search: Any,
+    steps: int,
+    linear: Any,
+    x: Any,
+    product: Any,
+    corner: Any,
+    corner_product: Any,
+) -> State:
+    """Return the state found by Frank-Wolfe and local search; parameters as in `frank_wolfe`."""
+    chosen = frank_wolfe(p, linear, x, product, corner, corner_product, search.prices, steps)
+    state = settled(p, corner, corner_product, chosen)
+    for i in range(len(chosen)):
+        search.changed[i] = i
+    search_around(p, state, search.changed, len(chosen), search.queue, search.waiting)
+    return state
+
+
+@kernel
+def settled(p: Any, corner: Any, corner_product: Any, chosen: Any) -> State:
+    """Return the state of ``chosen``, by the short way from a similar matching ``corner``."""
+    state = State(corner, used(p, corner), p.linear + corner_product)
+    switch(p, state, chosen)
     return state
 
 
@@ -150,9 +193,16 @@ def perturbed(p: Any, state: Any, strength: float, random: Any) -> Any:
 
 @kernel
 def fusion_round(
-    p: Any, state: Any, search: Any, strength: float, steps: int, random: Any, number: int
-) -> float:
-    """Improve ``state`` by one proposal and return its objective.
+    p: Any,
+    state: Any,
+    origin: Any,
+    search: Any,
+    strength: float,
+    steps: int,
+    random: Any,
+    number: int,
+) -> Any:
+    """Improve ``state`` by one proposal; return its objective and the proposal, a state as well.
 
     Parameters
     ----------
@@ -160,6 +210,8 @@ def fusion_round(
         arrays of the problem.
     state
         changed in place, never for the worse.
+    origin
+        where the proposal starts: ``state`` itself or another one.
     search
         memory, changed.
     strength
@@ -171,22 +223,19 @@ def fusion_round(
     number
         of this round, from 0.
     """
-    linear, x = perturbed(p, state, strength, random)
-    product = state.marginal - p.linear
-    chosen = frank_wolfe(
-        p,
-        linear,
-        x,
-        product.copy(),
-        state.chosen.copy(),
-        product,
-        search.prices.copy(),
-        steps,
-    )
-    proposal, count = changed_state(p, state, chosen, search.changed)
+    linear, x = perturbed(p, origin, strength, random)
+    product = origin.marginal - p.linear
+    corner, corner_product = origin.chosen.copy(), product.copy()
+    chosen = frank_wolfe(p, linear, x, product, corner, corner_product, search.prices.copy(), steps)
+    proposal = settled(p, corner, corner_product, chosen)
+    count = 0
+    for i in range(len(chosen)):
+        if chosen[i] != origin.chosen[i]:
+            search.changed[count] = i
+            count += 1
     search_around(p, proposal, search.changed, count, search.queue, search.waiting)
     if take_over(p, state, search, proposal.chosen):
         for back in range(1, min(number, POOL) + 1):
             take_over(p, state, search, search.pool[(number - back) % POOL])
     search.pool[number % POOL] = proposal.chosen
-    return cost_of(p, state)
+    return cost_of(p, state), proposal

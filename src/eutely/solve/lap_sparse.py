@@ -71,7 +71,7 @@ def lap_again(
     """
     n, m = len(starts) - 1, len(column_starts) - 1
     taken = np.full(m, -1, dtype=np.int32)
-    free, count = _bid(starts, labels, owners, costs, v, chosen, taken)
+    free, count = bid(starts, labels, owners, costs, v, chosen, taken)
     longest = max(n, m)
     distance = np.full(longest, np.inf)
     before = np.empty(longest, dtype=np.int32)
@@ -99,7 +99,7 @@ def lap_again(
 
 
 @kernel
-def _bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, taken: Any) -> Any:
+def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, taken: Any) -> Any:
     """Let each row outbid the owner of its best column by the margin to its second best.
 
     Rows whose candidate in ``chosen`` is still the best for them begin with it. Returns the rows
@@ -114,10 +114,13 @@ def _bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any,
         if a >= 0:
             value = costs[a] - v[labels[a]]
             least = value - SAME * abs(value)
-            kept = value <= 0.0
-            for b in range(starts[i], starts[i + 1]):
-                kept &= costs[b] - v[labels[b]] >= least
-            if kept:
+            lowest = 0.0
+            first, last = starts[i], starts[i + 1]
+            prices, columns = costs[first:last], labels[first:last]
+            for k in range(len(columns)):
+                other = prices[k] - v[np.uint32(columns[k])]
+                lowest = other if other < lowest else lowest
+            if lowest >= least:
                 taken[labels[a]] = a
                 continue
             chosen[i] = -1
@@ -127,18 +130,19 @@ def _bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any,
     while count > 0:
         count -= 1
         i = waiting[count]
+        first, last = starts[i], starts[i + 1]
+        prices, columns = costs[first:last], labels[first:last]
         best, second, at = np.inf, 0.0, -1
-        for a in range(starts[i], starts[i + 1]):
-            value = costs[a] - v[labels[a]]
-            if value < second:
-                if value < best:
-                    second = min(best, 0.0)
-                    best = value
-                    at = a
-                else:
-                    second = value
-        if at < 0:
+        for k in range(len(columns)):
+            # Selections, not branches: which candidate is best cannot be predicted.
+            value = prices[k] - v[np.uint32(columns[k])]
+            higher = best if value < best else value
+            at = k if value < best else at
+            best = value if value < best else best
+            second = higher if higher < second else second
+        if not best < 0.0:
             continue
+        at += first
         j = labels[at]
         rival = taken[j]
         bids -= 1
@@ -196,9 +200,10 @@ def augment(
     node, shift = source, 0.0
     final, end = 0.0, -1
     while True:
-        for k in range(starts[node], starts[node + 1]):
-            a = items[k]
-            j = there[a]
+        listed = items[starts[node] : starts[node + 1]]
+        for k in range(len(listed)):
+            a = np.uint32(listed[k])
+            j = np.uint32(there[a])
             value = costs[a] - prices[j] + shift
             if value < distance[j] and value < idle and not done[j]:
                 if distance[j] == np.inf:
@@ -206,7 +211,7 @@ def augment(
                     count += 1
                 distance[j] = value
                 before[j] = a
-                size = _push(keys, nodes, size, value, j)
+                size = _push(keys, nodes, size, value, int(j))
         end = -1
         while size > 0:
             nearest, j = keys[0], nodes[0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from eutely.arrays import block
 from eutely.kernel import kernel
-from eutely.solve.state import add_row, change
+from eutely.solve.state import change
 
 TOLERANCE = 1e-7
 """Smallest improvement that counts, relative to the costs compared."""
@@ -40,8 +40,7 @@ def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> No
         for a in range(p.starts[node], p.starts[node + 1]):
             floors[node] = min(floors[node], p.linear[a])
     edge_to = np.full(n, -1, dtype=np.int32)
-    own = np.zeros(len(p.labels))
-    new = np.empty(widest)
+    own, new = np.empty(widest), np.empty(widest)
     head, size = 0, count
     while size > 0:
         i = np.int64(queue[head])  # one integer type in all calls: compiled once
@@ -53,20 +52,21 @@ def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> No
             continue
         old = np.int64(state.chosen[i])
         if k >= 0:
-            away = np.int64(state.chosen[k])
             change(p, state, k, -1)
             change(p, state, i, b)
             if d >= 0:
                 change(p, state, k, d)
-            size = _wake(p, k, away, queue, waiting, head, size)
+            size = _wake(p, k, np.int64(-1), queue, waiting, head, size)
         else:
             change(p, state, i, b)
+        if old >= 0 and state.taken[p.labels[old]] >= 0:
+            old = np.int64(-1)  # no right node became free
         size = _wake(p, i, old, queue, waiting, head, size)
 
 
 @kernel
 def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int) -> int:
-    """Queue node ``i``, its neighbours, and who else could use the right node of ``a``."""
+    """Queue node ``i``, its neighbours, and who could use the right node of ``a``, unless -1."""
     n = len(queue)
     if not waiting[i]:
         waiting[i] = True
@@ -93,11 +93,11 @@ def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int
 def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, own: Any, new: Any) -> Any:
     """Return (candidate for i or -1, node k it is taken from or -1, candidate for k or -1).
 
-    The first is -2 when no move improves. Buffers: ``edge_to`` (n_left,) int32 is -1 everywhere
-    and ``own`` (c,) 0 everywhere, before and after; ``new`` has room for one node's candidates.
+    The first is -2 when no move improves. Buffers: ``edge_to`` (n_left,) int32 is -1 everywhere,
+    before and after; ``own`` and ``new`` have room for one node's candidates.
     """
     marginal, taken = state.marginal, state.taken
-    a = state.chosen[i]
+    a = np.int64(state.chosen[i])
     now = marginal[a] if a >= 0 else 0.0
     label = p.labels[a] if a >= 0 else -1
     best = -TOLERANCE * (1.0 + abs(now))
@@ -105,55 +105,61 @@ def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, own: Any, 
     move_k: Any = -1
     if -now < best:
         best, move_b = -now, -1
-    prepared = False
-    for b in range(p.starts[i], p.starts[i + 1]):
+    marked = False
+    first_b = p.starts[i]
+    width = p.starts[i + 1] - first_b
+    costs, labels = marginal[first_b : first_b + width], p.labels[first_b : first_b + width]
+    for at in range(width):
+        b = first_b + at
         if b == a:
             continue
-        gain = marginal[b] - now
-        c = taken[p.labels[b]]
+        gain = costs[at] - now
+        c = taken[np.uint32(labels[at])]
         if c < 0:
             if gain < best:
                 best, move_b, move_k, move_d = gain, b, -1, -1
             continue
-        k = np.int64(p.owners[c])
-        if gain - marginal[c] + floors[k] >= best:
+        k = np.int64(p.owners[np.uint32(c)])
+        if gain - marginal[np.uint32(c)] + floors[k] >= best:
             continue  # most moves end here, after a few look-ups
-        if not prepared:
-            prepared = True
+        if not marked:
+            marked = True
             for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
                 edge_to[p.edge_ends[e]] = e
-            if a >= 0:
-                add_row(p, np.int64(a), 1.0, own)
-        e = edge_to[k]
-        if e < 0 and gain >= best:
+        edge = np.int64(edge_to[k])
+        if edge < 0 and gain >= best:
             continue  # k alone gains nothing by leaving c, or finds that move itself
         # b and c share a right node, so they have no quadratic cost.
-        gain += own[c] - marginal[c]
+        first = p.starts[k]
+        count = p.starts[k + 1] - first
+        near = edge >= 0 and a >= 0
+        if near:
+            block(p, a, edge, own)
+        gain += (own[c - first] if near else 0.0) - marginal[c]
         if gain < best:
             best, move_b, move_k, move_d = gain, b, k, -1
-        loaded = e < 0
+        loaded = bool(edge < 0)
         lowest = 0.0 if loaded else p.lowest[0]
-        first = p.starts[k]
-        for d in range(first, p.starts[k + 1]):
-            total = gain + marginal[d] - own[d]
+        others = marginal[first : first + count]
+        for d in range(count):
+            total = gain + others[d]
+            if near:
+                total -= own[d]
             if total + lowest >= best:
                 continue
-            s = p.labels[d]
-            if (taken[s] < 0 or s == label) and d != c:
-                if e >= 0:
+            s = p.labels[first + d]
+            if (taken[s] < 0 or s == label) and first + d != c:
+                if edge >= 0:
                     # Only here the tables are read again: most moves were out of reach before.
                     if not loaded:
-                        block(p, b, np.int64(e), new)
+                        block(p, b, edge, new)
                         loaded = True
-                    total += new[d - first]
+                    total += new[d]
                 if total < best:
-                    best, move_b, move_k, move_d = total, b, k, d
-    if prepared:
+                    best, move_b, move_k, move_d = total, b, k, first + d
+    if marked:
         for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
-            j = p.edge_ends[e]
-            edge_to[j] = -1
-            for b in range(p.starts[j], p.starts[j + 1]):
-                own[b] = 0.0
+            edge_to[p.edge_ends[e]] = -1
     return move_b, move_k, move_d
 
 

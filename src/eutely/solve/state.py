@@ -54,13 +54,11 @@ def add_row(p: Any, a: Any, scale: float, out: Any) -> None:
 @kernel
 def new_state(p: Any, chosen: Any) -> State:
     """Return the state of a matching, given as the candidate of each left node."""
-    taken = np.full(len(p.column_starts) - 1, -1, dtype=np.int32)
     marginal = p.linear.copy()
     for i in range(len(chosen)):
         if chosen[i] >= 0:
-            taken[p.labels[chosen[i]]] = chosen[i]
             add_row(p, np.int64(chosen[i]), 1.0, marginal)
-    return State(chosen.copy(), taken, marginal)
+    return State(chosen.copy(), used(p, chosen), marginal)
 
 
 @kernel
@@ -89,18 +87,21 @@ def cost_of(p: Any, state: Any) -> float:
 
 
 @kernel
-def changed_state(p: Any, state: Any, chosen: Any, changed: Any) -> Any:
-    """Return a new state, ``state`` changed to the matching ``chosen``, and how many nodes differ.
-
-    The left nodes that differ are written to ``changed`` (n_left,) int32.
-    """
-    new = State(state.chosen.copy(), state.taken.copy(), state.marginal.copy())
-    count = 0
+def used(p: Any, chosen: Any) -> Any:
+    """Return the candidate that uses each right node, or -1: (n_right,) int32."""
+    taken = np.full(len(p.column_starts) - 1, -1, dtype=np.int32)
     for i in range(len(chosen)):
-        if chosen[i] != new.chosen[i]:
-            changed[count] = i
-            count += 1
-            change(p, new, i, np.int64(-1))
-    for k in range(count):
-        change(p, new, np.int64(changed[k]), np.int64(chosen[changed[k]]))
-    return new, count
+        if chosen[i] >= 0:
+            taken[p.labels[chosen[i]]] = chosen[i]
+    return taken
+
+
+@kernel
+def switch(p: Any, state: Any, chosen: Any) -> None:
+    """Change ``state`` to the matching ``chosen`` (n_left,) int32."""
+    for i in range(len(chosen)):
+        if chosen[i] != state.chosen[i]:
+            change(p, state, np.int64(i), np.int64(-1))
+    for i in range(len(chosen)):
+        if chosen[i] != state.chosen[i]:
+            change(p, state, np.int64(i), np.int64(chosen[i]))
