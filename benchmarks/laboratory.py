@@ -17,7 +17,7 @@ from eutely.config import Config
 from eutely.evaluation import Evaluation, majority_names, pre_atlas
 from eutely.execute import Executor
 from eutely.io.journal import Journal
-from eutely.io.record import Record
+from eutely.io.record import Record, digest
 from eutely.io.runfolder import RunFolder
 from eutely.learn import Learned
 from eutely.learn import cells as steps
@@ -134,7 +134,8 @@ class Lab:
         """Match all pairs."""
         c0 = self.config.learn.c0 if how.get("dense") else self.config.multi.c0
         options = {"neighbours": self.config.costs.neighbours, "allowed": True} | how
-        key = [self.frame.key, aligned_saved(cohort).arrays, parameters.as_dict(), options, c0]
+        places = digest([cohort.frames, cohort.radii])
+        key = [self.frame.key, places, parameters.as_dict(), options, c0]
         given = (cohort.frames, cohort.radii, parameters, c0, self.executor)
         return self.run.stage(
             "match",
