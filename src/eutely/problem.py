@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -209,8 +210,8 @@ class PairProblem:
         return items
 
 
-def _integers(values: ArrayLike, what: str) -> NDArray[np.int64]:
-    """Return ``values`` as (n, 2) int64, or say what is wrong."""
+def _integers(values: ArrayLike, what: str) -> NDArray[np.signedinteger[Any]]:
+    """Return ``values`` as (n, 2) int64 or int32, or say what is wrong."""
     given = np.asarray(values)
     if given.size == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -220,6 +221,8 @@ def _integers(values: ArrayLike, what: str) -> NDArray[np.int64]:
         )
     if len(given) > LARGEST:
         raise ProblemError(f"{len(given)} {what} are too many; sparsify the problem")
+    if given.dtype == np.int32:
+        return given  # long lists come so: not copied
     return given.astype(np.int64, copy=False)
 
 
@@ -237,7 +240,7 @@ def _numbers(values: ArrayLike, count: int, what: str, of: str) -> NDArray[np.fl
     return given
 
 
-def _within(nodes: NDArray[np.int64], count: int, what: str, of: str) -> None:
+def _within(nodes: NDArray[np.signedinteger[Any]], count: int, what: str, of: str) -> None:
     """Complain about the first of ``nodes`` that is not one of ``count``."""
     bad = (nodes < 0) | (nodes >= count)
     if bad.any():

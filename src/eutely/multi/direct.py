@@ -22,6 +22,8 @@ from eutely.errors import ProblemError
 from eutely.multi.joint import UNPLACED, Groups, MultiProblem, problem_of
 from eutely.multi.synchronise import synchronise
 from eutely.multi.trade import trade
+from eutely.solve import EFFORTS as SOLVER
+from eutely.solve import Effort as SolverEffort
 from eutely.solve import solve
 
 log = logging.getLogger("eutely")
@@ -30,16 +32,21 @@ LEAST = 1e-6
 """What a change must save to be made, relative to the cost of all."""
 
 
+SMALL = 200
+"""Nuclei of all specimens together up to which there are twice as many starts. With more, the
+solver has half the patience: what one matching misses, the next one repairs."""
+
+
 class Effort(NamedTuple):
     """How much work to put into cliques.
 
     Attributes
     ----------
     solver
-        effort for each matching problem, see `eutely.solve.solve`.
+        named effort for each matching problem, see `eutely.solve.EFFORTS`.
     starts
-        how often to begin anew at most; the best result is kept, and the third time that it is
-        found is enough.
+        how often to begin anew at most, twice as often with few nuclei; the best result is kept,
+        and the third time that it is found is enough.
     splits
         random groups of specimens that are matched again in vain before a start ends.
     """
@@ -62,6 +69,7 @@ class _Search(NamedTuple):
 
     joint: MultiProblem
     effort: Effort
+    solver: SolverEffort
     random: np.random.Generator
     deadline: float
 
@@ -91,14 +99,19 @@ def solve_direct(
             raise ProblemError(f"effort is '{effort}', expected one of {', '.join(EFFORTS)}")
         effort = EFFORTS[effort]
     deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
-    search = _Search(joint, effort, np.random.default_rng(seed), deadline)
+    small = joint.sizes.sum() <= SMALL
+    solver = SOLVER[effort.solver]
+    if not small:
+        solver = solver._replace(patience=solver.patience // 2)
+    search = _Search(joint, effort, solver, np.random.default_rng(seed), deadline)
     best, lowest = Cliques.from_labels([np.arange(size) for size in joint.sizes]), np.inf
     times = 0
-    for start in range(effort.starts):
+    starts = effort.starts * (2 if small else 1)
+    for start in range(starts):
         order = search.random.permutation(len(joint.sizes)).tolist()
         cliques = _improved(search, _built(search, order) if start else _agreed(search), order)
         cost, _ = joint.evaluate(cliques)
-        log.debug("start %d of %d: cost %.6g", start + 1, effort.starts, cost)
+        log.debug("start %d of %d: cost %.6g", start + 1, starts, cost)
         if abs(cost - lowest) <= LEAST * abs(cost):
             times += 1
         elif cost < lowest:
@@ -109,7 +122,11 @@ def solve_direct(
 
 
 def solve_pairs(
-    joint: MultiProblem, effort: str = "default", *, time_limit: float | None = None, seed: int = 0
+    joint: MultiProblem,
+    effort: str | SolverEffort = "default",
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
 ) -> Matchings:
     """Solve the problems of all pairs, each for itself: not consistent, as a rule.
 
@@ -135,7 +152,7 @@ def solve_pairs(
 
 def _agreed(search: _Search) -> Cliques:
     """Solve all pairs and synchronise what comes out."""
-    matchings = solve_pairs(search.joint, search.effort.solver, seed=_seed(search))
+    matchings = solve_pairs(search.joint, search.solver, seed=_seed(search))
     return synchronise(matchings, sparse=True, seed=_seed(search))
 
 
@@ -149,7 +166,7 @@ def _built(search: _Search, order: list[int]) -> Cliques:
         problem = problem_of(
             search.joint, Groups(labels, count), Groups(right, len(right[specimen]))
         )
-        found = solve(problem, search.effort.solver, seed=_seed(search))
+        found = solve(problem, search.solver, seed=_seed(search))
         labels[specimen] = _joined(found.matching, problem.n_right)
         count = max(count, int(labels[specimen].max(initial=-1)) + 1)
     return Cliques.from_labels(labels)
@@ -196,9 +213,9 @@ def _rematched(
     # Parts of a clique without a common problem cost nothing together and need not stay so.
     now[chosen_items(problem.arrays, now) < 0] = ALONE
     enough = problem.objective(now) - least
-    found = solve(problem, search.effort.solver, seed=_seed(search), start=now)
+    found = solve(problem, search.solver, seed=_seed(search), start=now)
     if found.objective >= enough:  # stuck: another beginning may not be
-        found = solve(problem, search.effort.solver, seed=_seed(search))
+        found = solve(problem, search.solver, seed=_seed(search))
     if found.objective >= enough:
         return cliques, False
     joined = _joined(found.matching, problem.n_right)

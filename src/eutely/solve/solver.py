@@ -42,10 +42,10 @@ class Effort(NamedTuple):
         1: from the barycentre of the candidates; 2: also from a linear assignment; 3: where nodes
         stay unmatched, also from the barycentre with a bonus for matching.
     rounds
-        fusion rounds at most; more in small problems, where they cost next to nothing.
+        fusion rounds at most.
     patience
         rounds without improvement after which to stop; more where nodes stay unmatched, which
-        leaves more ways to match the others, and in small problems.
+        leaves more ways to match the others.
     round_steps
         Frank-Wolfe steps in a round.
     sweeps
@@ -75,8 +75,8 @@ to a node's next best candidate."""
 UNMATCHED = 20.0
 """How much more patience there is per share of the nodes that stay unmatched."""
 
-SMALL = 200
-"""With fewer nodes, rounds and patience grow in proportion: the work stays about the same."""
+SMALL, MORE = 50, 3
+"""With fewer left nodes, a named effort makes so many times the rounds: they cost little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ def solve(
     ([1, 0], -2.0, -2.0)
     """
     begin = time.perf_counter()
-    work = _effort(effort)
+    work = _effort(effort, problem.n_left)
     p = problem.arrays
     if len(p.edge_ends) == 0:
         v = np.zeros(problem.n_right)
@@ -192,12 +192,14 @@ def solve_dense(costs: ArrayLike) -> Solution:
     return Solution(matching, objective, objective, time.perf_counter() - begin)
 
 
-def _effort(effort: str | Effort) -> Effort:
+def _effort(effort: str | Effort, nodes: int) -> Effort:
     if isinstance(effort, Effort):
         return effort
     if effort not in EFFORTS:
         raise ProblemError(f"effort '{effort}' is not one of {', '.join(EFFORTS)}")
-    return EFFORTS[effort]
+    work = EFFORTS[effort]
+    more = MORE if nodes < SMALL else 1
+    return work._replace(rounds=more * work.rounds, patience=more * work.patience)
 
 
 def _search(
@@ -221,12 +223,11 @@ def _search(
         everyone = np.arange(len(first), dtype=np.int32)
         search_around(p, state, everyone, len(first), search.queue, search.waiting)
     scale = margin(p, state)
-    repeats = max(1, SMALL // max(1, len(state.chosen)))
     proposal = state
     best, since = np.inf, 0
-    for number in range(work.rounds * repeats):
+    for number in range(work.rounds):
         unmatched = float((state.chosen < 0).mean())
-        patience = work.patience * repeats * (1.0 + UNMATCHED * unmatched)
+        patience = work.patience * (1.0 + UNMATCHED * unmatched)
         if since > patience or time.perf_counter() >= deadline:
             break
         origin = state if number % CHAIN == 0 else proposal
