@@ -188,19 +188,18 @@ class Lab:
     def rows(self, section: str, wanted: dict[str, Callable[[], Figures]]) -> None:
         """Compute the rows that are not known yet, and show all."""
         journal = Journal(self.run.path / f"{section}.jsonl")
-        known = {row["row"]: row for row in journal}
-        for name, compute in wanted.items():
-            if name not in known:
-                logging.info("%s: %s", section, name)
-                known[name] = {"row": name} | compute()
-                known[name] |= {"paper": PUBLISHED.get(section, {}).get(name)}
-                journal.append(known[name])
-        rows = [known[name] for name in wanted]
-        short = [{k: v for k, v in row.items() if k != "worms"} for row in rows]
-        table(section, short)
+        found = {row["row"]: row for row in journal}
         facts = {"worms": self.count, "trials": self.config.learn.trials_offsets}
         quick = "-quick" if self.count < len(worms()) else ""
-        keep(RESULTS / f"paper{quick}.json", section, facts | {"rows": rows})
+        for name, compute in wanted.items():
+            if name not in found:
+                logging.info("%s: %s", section, name)
+                found[name] = {"row": name} | compute()
+                found[name] |= {"paper": PUBLISHED.get(section, {}).get(name)}
+                journal.append(found[name])
+            rows = [found[one] for one in wanted if one in found]
+            keep(RESULTS / f"paper{quick}.json", section, facts | {"rows": rows})
+        table(section, [{k: v for k, v in row.items() if k != "worms"} for row in rows])
 
 
 def changed(config: Config, section: str, values: dict[str, Any]) -> Config:
