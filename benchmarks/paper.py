@@ -114,7 +114,7 @@ def models(lab: Lab) -> None:
 
 
 def additions(lab: Lab) -> None:
-    """Show what the preset has beyond the paper, one after the other."""
+    """Take away what the preset has beyond the paper, one after the other."""
     found = lab.costs()[1].parameters
 
     def row(*, warp: bool, joint: bool, rounds: bool) -> Figures:
@@ -135,10 +135,12 @@ def additions(lab: Lab) -> None:
     lab.rows(
         "additions",
         {
-            "the paper's steps alone": lambda: row(warp=False, joint=False, rounds=False),
-            "and a smooth warp": lambda: row(warp=True, joint=False, rounds=False),
-            "and cells that predict each other": lambda: row(warp=True, joint=True, rounds=False),
-            "and two rounds: the preset": lambda: row(warp=True, joint=True, rounds=True),
+            "the preset": lambda: row(warp=True, joint=True, rounds=True),
+            "without rounds": lambda: row(warp=True, joint=True, rounds=False),
+            "and with offsets": lambda: row(warp=True, joint=False, rounds=False),
+            "and without warp: the paper's steps": lambda: row(
+                warp=False, joint=False, rounds=False
+            ),
         },
     )
 
