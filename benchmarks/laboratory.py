@@ -191,6 +191,7 @@ class Lab:
         found = {row["row"]: row for row in journal}
         facts = {"worms": self.count, "trials": self.config.learn.trials_offsets}
         quick = "-quick" if self.count < len(worms()) else ""
+        rows: list[Figures] = []
         for name, compute in wanted.items():
             if name not in found:
                 logging.info("%s: %s", section, name)
