@@ -250,7 +250,7 @@ def section_growth(options: argparse.Namespace) -> Figures:
     cohort = simulate(300, pose="none", seed=1)  # so that smaller ones are part of larger ones
     features = np.array([np.hstack([worm.centroids, worm.radii]) for worm in cohort])
     rows = []
-    for partners in ("all", "20"):
+    for partners in options.partners:
         for count in options.cohorts:
             pairs = None if partners == "all" else some_pairs(count, 20)
             row, cliques = limited(grown, 3600.0, features[:count], pairs)
@@ -319,6 +319,7 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", default=list(SECTIONS), metavar="SECTION")
     parser.add_argument("--sizes", type=int, nargs="+", default=[5, 10, 20])
     parser.add_argument("--cohorts", type=int, nargs="+", default=[25, 50, 100, 200, 300])
+    parser.add_argument("--partners", nargs="+", default=["all", "20"], choices=["all", "20"])
     parser.add_argument("--peer", default="EXHAUSTIVE", help="its level, or none")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each run of it")
     options = parser.parse_args()
