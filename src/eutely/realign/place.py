@@ -43,10 +43,12 @@ ROLLS = 12
 """Rolls that are tried all around."""
 
 MATCHED_POSES = 4
-"""Poses that are matched with the cells, the nearest ones."""
+"""Poses that are matched with the cells in any case, the nearest ones."""
 
-RIVAL = 1.2
-"""Poses that cost up to so many times the least are warped too, and the best match decides."""
+RIVAL = 1.5
+"""Poses up to so many times as far off as the nearest are matched too; of these, poses that cost up
+to so many times the least are warped too, and the best match decides. A worm has two or three such
+poses, a round embryo or a bent head a dozen."""
 
 
 class Expectation(NamedTuple):
@@ -203,7 +205,8 @@ def _plausible(
     tree, spacing = KDTree(means), float(broad.spreads[0])
     tried = [*poses, *(turned for turned in _rolled(poses[0]))]
     near = [np.log1p((tree.query(posed)[0] / spacing) ** 2).mean() for posed in tried]
-    best = [tried[at] for at in np.argsort(near, kind="stable")[:MATCHED_POSES]]
+    count = max(MATCHED_POSES, int((np.array(near) <= RIVAL * min(near)).sum()))
+    best = [tried[at] for at in np.argsort(near, kind="stable")[:count]]
     base = broad.heights[0] * min(len(means), len(poses[0]))
     costs = np.array(
         [base + assign(means, broad, posed, POSE_FREEDOM, UNMATCHED)[1] for posed in best]
@@ -214,10 +217,10 @@ def _plausible(
 
 
 def _rolled(posed: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Return the specimen rolled about x in steps all around, as it is and end for end."""
+    """Return the specimen rolled about x in steps all around, also end for end; not as it is."""
     found = []
-    for ahead in (posed, posed * [-1.0, -1.0, 1.0]):
-        for step in range(ROLLS):
+    for first, ahead in ((1, posed), (0, posed * [-1.0, -1.0, 1.0])):
+        for step in range(first, ROLLS):
             cosine, sine = np.cos(2 * np.pi * step / ROLLS), np.sin(2 * np.pi * step / ROLLS)
             y, z = ahead[:, 1], ahead[:, 2]
             found.append(np.stack([ahead[:, 0], cosine * y - sine * z, sine * y + cosine * z], 1))
