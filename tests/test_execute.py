@@ -237,6 +237,15 @@ def test_a_pickled_specimen_is_the_same() -> None:
     assert not copy.centroids.flags.writeable
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Heed Ctrl-C even where tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_lost_in_a_destructor_is_raised_again() -> None:
     class Destroyed:
         def __del__(self) -> None:
@@ -270,6 +279,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("place", ["threads", "dask"])
 def test_an_interrupt_stops_the_work(place: str, tmp_path: Path) -> None:
     """Undisturbed it would run for more than an hour."""

@@ -101,5 +101,5 @@ def test_pins_are_kept_and_added_to(tmp_path: Path) -> None:
     assert path.read_text().splitlines() == ["specimen,id,name,cell", "a,1,,12", "a,2,B,"]
     assert read_pins(path) == {("a", 1): 12, ("a", 2): "B"}
     path.write_text("x,y\n1,2\n")
-    with pytest.raises(ReadError, match="expected the columns"):
+    with pytest.raises(ReadError, match="no columns specimen and id"):
         read_pins(path)
