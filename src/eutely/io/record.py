@@ -62,6 +62,12 @@ class Record:
         return digest({"arrays": dict(self.arrays), "metadata": self.metadata})
 
 
+def pieces(values: NDArray[Any], counts: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Cut values that were put one behind the other, so many each."""
+    parts = np.split(values, np.cumsum(counts)[:-1])
+    return tuple(np.ascontiguousarray(part) for part in parts)
+
+
 def digest(value: object) -> str:
     """Return the SHA-256 of arrays and plain values, nested in any way; a key for results.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eutely.cliques import Cliques, Matchings
-from eutely.io.record import Record
+from eutely.io.record import Record, pieces
 from eutely.learn.stages import Learned
 from eutely.learn.study import Trial
 from eutely.parameters import Parameters
@@ -35,8 +34,8 @@ def aligned_of(record: Record) -> Aligned:
     """Return the aligned cohort of a record."""
     arrays = record.arrays
     return Aligned(
-        _split(arrays["frames"], arrays["counts"]),
-        _split(arrays["radii"], arrays["counts"]),
+        pieces(arrays["frames"], arrays["counts"]),
+        pieces(arrays["radii"], arrays["counts"]),
         arrays["poses"],
         int(record.metadata["target"]),
         arrays["consistency"],
@@ -94,8 +93,3 @@ def cliques_saved(cliques: Cliques) -> Record:
 def cliques_of(record: Record) -> Cliques:
     """Return the cliques of a record."""
     return Cliques(record.arrays["starts"], record.arrays["labels"])
-
-
-def _split(values: NDArray[Any], counts: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    parts: Sequence[NDArray[Any]] = np.split(values, np.cumsum(counts)[:-1])
-    return tuple(np.ascontiguousarray(part) for part in parts)

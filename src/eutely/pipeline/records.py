@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eutely.annotation import Annotation
-from eutely.io.record import Record
+from eutely.io.record import Record, pieces
 from eutely.refine import Cohort
 
 
@@ -37,12 +35,12 @@ def cohort_of(record: Record) -> Cohort:
     """Return the cohort of a record."""
     counts = record.arrays["counts"]
     return Cohort(
-        tuple(_split(record.arrays["posed"], counts)),
-        tuple(_split(record.arrays["warped"], counts)),
+        pieces(record.arrays["posed"], counts),
+        pieces(record.arrays["warped"], counts),
         tuple(record.arrays["nuclei"]),
         record.arrays["size"],
         float(record.metadata["spacing"]),
-        tuple(_split(record.arrays["features"], counts)) if "features" in record.arrays else (),
+        pieces(record.arrays["features"], counts) if "features" in record.arrays else (),
     )
 
 
@@ -71,12 +69,12 @@ def annotations_of(record: Record) -> list[Annotation]:
     counts = record.arrays["counts"]
     rows = zip(
         record.metadata["specimens"],
-        *(_split(record.arrays[key], counts) for key in ("ids", "cells")),
+        *(pieces(record.arrays[key], counts) for key in ("ids", "cells")),
         record.metadata["names"],
-        _split(record.arrays["confidence"], counts),
+        pieces(record.arrays["confidence"], counts),
         record.metadata["alternatives"],
         record.arrays["costs"].tolist(),
-        _split(record.arrays["places"], counts),
+        pieces(record.arrays["places"], counts),
         strict=True,
     )
     return [
@@ -92,8 +90,3 @@ def annotations_of(record: Record) -> list[Annotation]:
         )
         for specimen, ids, cells, names, confidence, others, cost, places in rows
     ]
-
-
-def _split(values: NDArray[Any], counts: NDArray[Any]) -> list[NDArray[Any]]:
-    """Cut values that were put one behind the other."""
-    return np.split(values, np.cumsum(counts)[:-1])
