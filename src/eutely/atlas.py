@@ -21,6 +21,10 @@ MODELS = ("joint", "offsets")
 """Ways of matching a specimen with an atlas."""
 
 
+FINITE = ("means", "size", "weights", "predictors", "offsets", "feature_means", "crowding")
+"""Arrays without NaN."""
+
+
 @dataclass(frozen=True, eq=False)
 class Atlas:
     """Gaussians of ``m`` cells, of ``e`` pairs of neighbours, and of each cell given ``k`` others.
@@ -59,6 +63,9 @@ class Atlas:
         d names of what nuclei have besides their place, as of `eutely.features`.
     feature_means
         (m, d) float64, mean normal scores of the cells.
+    crowding
+        (10,) float64, how much speaks against two nuclei being both cells, as of
+        `eutely.realign.spurious`, for distances of 0.05, 0.15, ... 0.95 of the typical one.
     specimens
         number of specimens it was estimated from.
     names
@@ -104,6 +111,7 @@ class Atlas:
     least: int = 6
     tau_centroid: float = 8.0
     tau_radius: float = 12.0
+    crowding: NDArray[np.float64] = field(default_factory=lambda: np.zeros(10))
 
     def __post_init__(self) -> None:
         m, e, k = len(self.means), len(self.edges), np.shape(self.neighbours)[-1]
@@ -123,6 +131,7 @@ class Atlas:
             "size": (np.float64, (2,)),
             "weights": (np.float64, (3,)),
             "feature_means": (np.float64, (m, len(self.features))),
+            "crowding": (np.float64, (10,)),
         }
         if not self.features and not np.size(self.feature_means):
             object.__setattr__(self, "feature_means", np.zeros((m, 0)))
@@ -143,7 +152,15 @@ class Atlas:
             raise AtlasError(f"atlas: model '{self.model}'; expected one of {', '.join(MODELS)}")
         if not (self.c0 > 0 and self.least >= 1 and min(self.tau_centroid, self.tau_radius) >= 0):
             raise AtlasError("atlas: 'c0' and 'least' must be positive, 'tau_*' not negative")
-        for key in ("means", "size", "weights", "predictors", "offsets", "feature_means"):
+        for key in (
+            "means",
+            "size",
+            "weights",
+            "predictors",
+            "offsets",
+            "feature_means",
+            "crowding",
+        ):
             if not np.isfinite(getattr(self, key)).all():
                 raise AtlasError(f"atlas: NaN or infinite values in '{key}'")
         for key in ("covariances", "conditionals", "offset_covariances"):

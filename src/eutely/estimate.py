@@ -14,6 +14,7 @@ from eutely.config.model import Estimate
 from eutely.errors import AtlasError
 from eutely.features import cell_means
 from eutely.kernel import kernel
+from eutely.realign.spurious import crowding
 from eutely.specimen import UNKNOWN
 
 ROUNDS = 8
@@ -102,6 +103,7 @@ def estimate(
         freedom=settings.freedom,
         features=tuple(features),
         feature_means=cell_means(places[:, :, :0] if scores is None else scores),
+        crowding=crowding(places, spacing),
         unit=unit,
     )
 

@@ -12,7 +12,8 @@ from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
 from eutely.features import feature_costs
-from eutely.realign.background import Background, Rates
+from eutely.realign.background import LEAST, Background, Rates
+from eutely.realign.spurious import crowd, oddity
 from eutely.realign.warp import fit_warp, span_of
 from eutely.solve.meanfield import COOLING, Field, assign, settle
 from eutely.solve.softassign import (
@@ -70,6 +71,10 @@ class Expectation(NamedTuple):
         what tells when cells and nuclei had better be left alone.
     features
         (m, d) float64, mean scores of the cells, as of `eutely.features`.
+    spacing
+        typical distance of neighbouring cells.
+    crowding
+        as of `eutely.realign.spurious`.
     """
 
     field: Field
@@ -80,6 +85,8 @@ class Expectation(NamedTuple):
     freedom: float
     background: Background
     features: NDArray[np.float64]
+    spacing: float
+    crowding: NDArray[np.float64]
 
     @classmethod
     def of(
@@ -92,14 +99,25 @@ class Expectation(NamedTuple):
         seen: NDArray[np.int64] | None = None,
         most: float = np.inf,
         features: NDArray[np.float64] | None = None,
+        crowding: NDArray[np.float64] | None = None,
     ) -> Expectation:
         """Add what follows from the size of the body and the distance of its cells."""
         broad = np.broadcast_to(spacing**2 * np.eye(3), (len(field.means), 3, 3))
         span = span_of(field.means, float(size[0]))
         background = Background.of(field.means, seen, most)
         scores = np.zeros((len(field.means), 0)) if features is None else features
-        width = float(size[1])
-        return cls(field, centres, centres_of(broad), span, width, freedom, background, scores)
+        return cls(
+            field,
+            centres,
+            centres_of(broad),
+            span,
+            float(size[1]),
+            freedom,
+            background,
+            scores,
+            spacing,
+            np.zeros(0) if crowding is None else crowding,
+        )
 
     def unmatched(self, rates: Rates) -> NDArray[np.float64]:
         """Return (m,), what it costs to leave each cell and a nucleus without each other."""
@@ -155,6 +173,7 @@ def expectation(atlas: Atlas, spacing: float) -> Expectation:
         atlas.freedom,
         atlas.seen,
         features=atlas.feature_means,
+        crowding=atlas.crowding,
     )
 
 
@@ -265,7 +284,13 @@ def match(
     field = expected.field
     warped, nuclei, start = before.warped, before.nuclei, field.means
     rates = before.rates or expected.background.start(len(warped))
-    for left in reversed(range(refits)):
+    spurious = rates.spurious > LEAST
+    for left in reversed(range(refits + spurious)):
+        extra = what_features_say(expected, before.features, nuclei)
+        close = crowd(warped, expected.spacing, expected.crowding) if spurious else None
+        if spurious and before.features is not None and before.features.size:
+            odd = oddity(before.features, nuclei, close)
+            extra = np.tile(odd, (len(nuclei), 1)) if extra is None else extra + odd
         found = settle(
             field,
             warped,
@@ -274,7 +299,8 @@ def match(
             cooling=COOLING if start is field.means else COOLING[2:],
             unmatched=expected.unmatched(rates),
             pins=pins,
-            extra=what_features_say(expected, before.features, nuclei),
+            extra=extra,
+            crowd=close,
         )
         nuclei = found.nuclei
         rates = expected.background.rates(nuclei, len(warped))

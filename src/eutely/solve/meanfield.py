@@ -25,6 +25,9 @@ from eutely.solve.softassign import (
 COOLING = (4.0, 4.0, 2.0, 2.0, 1.4, 1.0, 1.0, 1.0, 1.0)
 """Temperatures of a cold start; a warm one leaves out the first two."""
 
+LINGERING = (1.0,) * 5
+"""Temperatures to go on with where nuclei crowd each other, until it is settled who is left out."""
+
 INERTIA = 0.3
 """Share of the old places in the new ones: keeps neighbours from overshooting in turns."""
 
@@ -48,6 +51,29 @@ class Field(NamedTuple):
     neighbours: NDArray[np.int32]
     predictors: NDArray[np.float64]
     centres: Centres
+
+
+class Crowd(NamedTuple):
+    """Pairs of nuclei so close to each other that one of them may be spurious.
+
+    Attributes
+    ----------
+    pairs
+        (p, 2), numbers of nuclei.
+    costs
+        (p,) float64, of both being cells.
+    """
+
+    pairs: NDArray[np.intp]
+    costs: NDArray[np.float64]
+
+    def against(self, taken: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (n,), what it costs each nucleus to be a cell if others are to the extent (n,)."""
+        first, second = self.pairs.T
+        n = len(taken)
+        found = np.bincount(first, self.costs * taken[second], n)
+        found += np.bincount(second, self.costs * taken[first], n)
+        return np.asarray(found)
 
 
 class Settled(NamedTuple):
@@ -81,6 +107,7 @@ def settle(
     unmatched: float | NDArray[np.float64] = 1e4,
     pins: NDArray[np.int32] | None = None,
     extra: NDArray[np.float64] | None = None,
+    crowd: Crowd | None = None,
 ) -> Settled:
     """Match nuclei at ``points`` (n, 3) with the cells of ``field``.
 
@@ -100,8 +127,15 @@ def settle(
         (n,), as of `soft_assign`.
     extra
         (m, n), costs besides those of places; or None.
+    crowd
+        nuclei that are hardly both cells; or None.
     """
     places = np.array(start)
+    costs = extra
+    if crowd is not None:
+        cooling = (*cooling, *LINGERING)
+        taken, others = np.ones(len(points)), 0.0 if extra is None else extra
+        costs = np.zeros((len(places), 1)) + others + crowd.against(taken)
     for temperature in cooling:
         expected = predict(field.means, field.neighbours, field.predictors, places)
         shares = soft_assign(
@@ -112,11 +146,15 @@ def settle(
             freedom=freedom,
             unmatched=unmatched,
             pins=pins,
-            extra=extra,
+            extra=costs,
         )
         places *= INERTIA
         places += (1 - INERTIA) * mean_points(shares, points, expected)
-    nuclei, cost = assign(expected, field.centres, points, freedom, unmatched, pins, extra)
+        if crowd is not None:
+            shared = np.bincount(shares.points, shares.values, len(points))
+            taken = (taken + np.minimum(shared, 1.0)) / 2
+            costs = np.zeros((len(places), 1)) + others + crowd.against(taken)
+    nuclei, cost = assign(expected, field.centres, points, freedom, unmatched, pins, costs)
     return Settled(nuclei, cost, expected, shares)
 
 
