@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.solve.meanfield import Field, assign, predict, settle
+from eutely.solve.meanfield import Crowd, Field, assign, predict, settle
 from eutely.solve.softassign import (
     centres_of,
     mean_places,
@@ -96,3 +96,15 @@ def test_leaving_out_depends_on_its_cost() -> None:
         for cost in (1.0, 5.0)
     ]
     assert share[0].values.sum() < share[1].values.sum()
+
+
+def test_of_two_nuclei_that_crowd_each_other_one_is_left_out() -> None:
+    """Cell 3 is missing; the spurious nucleus lies between its place and that of cell 2."""
+    field = chain(6, 0.0)
+    points = field.means.copy()
+    points[3, 0] -= 8.0
+    free = settle(field, points, field.means, freedom=3.0, unmatched=20.0)
+    assert free.nuclei[3] == 3
+    crowd = Crowd(np.array([[2, 3]]), np.array([15.0]))
+    found = settle(field, points, field.means, freedom=3.0, unmatched=20.0, crowd=crowd)
+    assert list(found.nuclei) == [0, 1, 2, -1, 4, 5]
