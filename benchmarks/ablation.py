@@ -56,7 +56,7 @@ def compute(name: str, workers: int) -> None:
         "confirmed": round(float(built.consistency().mean()), 4),
         "spread": round(spread_of(built.atlas), 4),
         "pre_atlas": round(float(pre_atlas(built.specimens, built.cells).mean), 4),
-        "held_out": round(float(eutely.evaluate(atlas, new, workers=workers).mean), 4),
+        "held_out": round(float(eutely.evaluate(atlas, new, workers=workers, adapt=False).mean), 4),
         "held_out_adapted": round(
             float(eutely.evaluate(atlas, new, workers=workers, adapt=True).mean), 4
         ),

@@ -182,7 +182,7 @@ class Lab:
         atlas = self.atlas(cohort, frame, weights, **change)
         return {
             "pre_atlas": figures(pre_atlas(named, cohort.labels())),
-            "atlas": figures(evaluate(atlas, named, workers=self.workers)),
+            "atlas": figures(evaluate(atlas, named, workers=self.workers, adapt=False)),
         }
 
     def rows(self, section: str, wanted: dict[str, Callable[[], Figures]]) -> None:

@@ -129,7 +129,7 @@ def additions(lab: Lab) -> None:
         figures_now = lab.judged(cohort, frame, weights)
         atlas = lab.atlas(cohort, frame, weights)
         lab.config = config
-        tested = figures(evaluate(atlas, lab.test, workers=lab.workers))
+        tested = figures(evaluate(atlas, lab.test, workers=lab.workers, adapt=False))
         return figures_now | {"test": tested}
 
     lab.rows(
@@ -204,7 +204,7 @@ def sizes(lab: Lab) -> None:
         return {
             "pre_atlas": cliques_alone,
             "atlas": lab.judged(cohort, frame, None)["atlas"],
-            "test": figures(evaluate(atlas, lab.test, workers=lab.workers)),
+            "test": figures(evaluate(atlas, lab.test, workers=lab.workers, adapt=False)),
             "supervised_test": supervised(lab, chosen, None)["accuracy"],
         }
 
@@ -281,7 +281,7 @@ def supervised(lab: Lab, chosen: list[int], weights: Any, **change: Any) -> Figu
 
 def tested(lab: Lab, atlas: Atlas) -> Figures:
     """Return the accuracy on the test worms, in the mean and of each."""
-    found = evaluate(atlas, lab.test, workers=lab.workers)
+    found = evaluate(atlas, lab.test, workers=lab.workers, adapt=False)
     return {"accuracy": figures(found), "worms": np.round(found.accuracies, 4).tolist()}
 
 

@@ -40,8 +40,8 @@ class Annotation:
     names
         n names, "" where the nucleus has no cell or the cell no name.
     confidence
-        (n,) float64 in 0 .. 1, share of the nucleus that its cell has in the soft assignment;
-        NaN without a cell.
+        (n,) float64 in 0 .. 1, share that the nucleus has in what its cell gets in the soft
+        assignment; NaN without a cell.
     alternatives
         for each nucleus other cells and their shares, the largest first.
     cost
@@ -163,11 +163,13 @@ def _by_nucleus(
     others: list[list[tuple[int, float]]] = [[] for _ in range(count)]
     assert found.shares is not None
     rows = np.repeat(np.arange(len(found.nuclei)), np.diff(found.shares.starts))
+    # That the cell is there at all is settled by the matching: only its rivals count.
+    whole = np.bincount(rows, found.shares.values, len(found.nuclei))
     for cell, nucleus, value in zip(
         rows.tolist(), found.shares.points.tolist(), found.shares.values.tolist(), strict=True
     ):
         if cells[nucleus] == cell:
-            confidence[nucleus] = min(value, 1.0)
+            confidence[nucleus] = min(value / whole[cell], 1.0) if value > 0 else 0.0
         else:
             others[nucleus].append((cell, min(value, 1.0)))
     return (

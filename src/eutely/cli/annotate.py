@@ -34,7 +34,7 @@ def annotate(
     alternatives: Annotated[
         int, typer.Option(metavar="N", min=0, help="Next best cells to list for each nucleus.")
     ] = 3,
-    adapt: Adapt = False,
+    adapt: Adapt = None,
     pins: PinFile = None,
     voxel_size: VoxelSize = None,
     workers: Workers = None,

@@ -23,8 +23,12 @@ AtlasFile = Annotated[
     str, typer.Argument(metavar="ATLAS", help="Atlas file (.h5), run folder, or name.")
 ]
 Adapt = Annotated[
-    bool,
-    typer.Option("--adapt", help="Shift the atlas to the cohort first; for ten or more specimens."),
+    bool | None,
+    typer.Option(
+        "--adapt/--no-adapt",
+        help="Shift the atlas to the cohort first.",
+        show_default="with ten or more specimens",
+    ),
 ]
 PinFile = Annotated[
     Path | None,

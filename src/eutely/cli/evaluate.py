@@ -26,7 +26,7 @@ def evaluate(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="F", help="File for all figures.")
     ] = None,
-    adapt: Adapt = False,
+    adapt: Adapt = None,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eutely import evaluation
-from eutely.adapt import annotate_cohort, annotate_pinned
+from eutely.adapt import ENOUGH, annotate_cohort, annotate_pinned
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
@@ -51,7 +51,7 @@ def annotate(
     specimens: Sequence[Specimen],
     *,
     alternatives: int = 3,
-    adapt: bool = False,
+    adapt: bool | None = None,
     pins: Mapping[tuple[str, int], str | int] | None = None,
     workers: int | None = None,
     dask: str | None = None,
@@ -68,7 +68,9 @@ def annotate(
     alternatives
         next best cells to report for each nucleus.
     adapt
-        shift the atlas to the cohort first; for ten or more specimens of one series.
+        shift the atlas to the cohort first, so that each specimen is annotated by what the others
+        are like as well; by default with ten or more specimens. Give False for specimens of
+        different series.
     pins
         what is known for sure: (specimen, id) -> name or number of the cell, "" for none.
     workers, dask
@@ -79,7 +81,7 @@ def annotate(
     settled = [cells_of(atlas, own) for own in by_specimen(pins or {}, specimens)]
     items = [(one.without_names(), own) for one, own in zip(specimens, settled, strict=True)]
     with open_executor(workers, dask) as executor:
-        if adapt:
+        if len(items) >= ENOUGH if adapt is None else adapt:
             return annotate_cohort(
                 atlas, items, executor, alternatives=alternatives, progress=progress
             )
@@ -91,7 +93,7 @@ def evaluate(
     atlas: Atlas,
     specimens: Sequence[Specimen],
     *,
-    adapt: bool = False,
+    adapt: bool | None = None,
     workers: int | None = None,
     dask: str | None = None,
     progress: Progress | None = None,

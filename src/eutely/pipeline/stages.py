@@ -37,7 +37,7 @@ from eutely.watch import Watch, nobody
 
 log = logging.getLogger("eutely")
 
-VERSION = 3
+VERSION = 4
 """Of the stages below; raised when their results change."""
 
 

@@ -74,7 +74,8 @@ class Expectation(NamedTuple):
     spacing
         typical distance of neighbouring cells.
     crowding
-        as of `eutely.realign.spurious`.
+        as of `eutely.realign.spurious`; without any, nothing is held against odd nuclei: while
+        cells are still being found, a nucleus may have none for want of its cell.
     """
 
     field: Field
@@ -284,7 +285,7 @@ def match(
     field = expected.field
     warped, nuclei, start = before.warped, before.nuclei, field.means
     rates = before.rates or expected.background.start(len(warped))
-    spurious = rates.spurious > LEAST
+    spurious = rates.spurious > LEAST and bool(expected.crowding.any())
     for left in reversed(range(refits + spurious)):
         extra = what_features_say(expected, before.features, nuclei)
         close = crowd(warped, expected.spacing, expected.crowding) if spurious else None

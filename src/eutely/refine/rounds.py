@@ -13,7 +13,6 @@ from eutely.execute import Executor
 from eutely.features import cell_means
 from eutely.realign import Placed, match, warped_match
 from eutely.realign.place import Expectation
-from eutely.realign.spurious import crowding
 from eutely.refine.cohort import Cohort
 from eutely.solve.meanfield import Field
 from eutely.solve.softassign import centres_of
@@ -138,8 +137,7 @@ def expect(
     seen = np.isfinite(places[:, :, 0]).sum(axis=0)
     centres = centres_of(cells.covariances)
     means, freedom = cell_means(features), settings.freedom
-    close = crowding(places, spacing)
-    return Expectation.of(field, centres, size, spacing, freedom, seen, most, means, close)
+    return Expectation.of(field, centres, size, spacing, freedom, seen, most, means)
 
 
 def _rematch(expected: Sequence[Expectation], afresh: bool, item: tuple[int, Placed]) -> Placed:
