@@ -275,7 +275,8 @@ def section_stability(_: Path, quick: bool) -> None:
             atlas = Estimator(cohort, frame, config, None).atlas()
             atlas = named(atlas, ordered, cohort.labels())
             pre = pre_atlas(ordered, cohort.labels()).mean
-            return {"targets": targets, "pre_atlas": pre, **judged(test, annotate(atlas, test))}
+            found = annotate(atlas, test, adapt=False)
+            return {"targets": targets, "pre_atlas": pre, **judged(test, found)}
 
         for seed in range(3):
             row(
