@@ -78,8 +78,8 @@ def annotate_cohort(
     for part in range(min(FOLDS, len(specimens))):
         inside = np.flatnonzero(fold == part).tolist()
         moved = shifted(atlas, places[fold != part], features[fold != part])
-        items = [specimens[number] for number in inside]
-        again = executor.map(annotate_pinned, items, shared=(moved, alternatives))
+        items = [(*specimens[number], fits[number].places) for number in inside]
+        again = executor.map(_annotate_placed, items, shared=(moved, alternatives))
         found |= dict(zip(inside, again, strict=True))
         told(len(found), len(specimens))
     return [found[number] for number in range(len(specimens))]
@@ -133,3 +133,11 @@ def annotate_pinned(atlas: Atlas, alternatives: int, item: Pinned) -> Annotation
     """Annotate one specimen around its pins."""
     specimen, pins = item
     return annotate(specimen, atlas, alternatives=alternatives, pins=pins)
+
+
+def _annotate_placed(
+    atlas: Atlas, alternatives: int, item: tuple[Specimen, Mapping[int, int], NDArray[np.float64]]
+) -> Annotation:
+    """Annotate one specimen of which the pose is known."""
+    specimen, pins, places = item
+    return annotate(specimen, atlas, alternatives=alternatives, pins=pins, places=places)

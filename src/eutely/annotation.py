@@ -66,6 +66,7 @@ def annotate(
     *,
     alternatives: int = 3,
     pins: Mapping[int, int] | None = None,
+    places: NDArray[np.float64] | None = None,
 ) -> Annotation:
     """Match ``specimen`` with ``atlas``.
 
@@ -83,11 +84,15 @@ def annotate(
     pins
         cells that are known beforehand: the cell of nucleus i (its row), or -1 where it is none.
         All others are matched around them.
+    places
+        (n, 3), about where the nuclei lie in the frame of the atlas, if that is known: no other
+        pose is tried.
     """
     order = canonical_order(specimen)
     ordered = specimen.take(order)
     back = np.argsort(order)
-    poses, spacing = posed(ordered, atlas.size), spacing_of(atlas.means)
+    poses = posed(ordered, atlas.size) if places is None else [places[order]]
+    spacing = spacing_of(atlas.means)
     fixed = _pinned(specimen, atlas, pins)[order] if pins else None
     if atlas.model == "offsets":
         if pins:

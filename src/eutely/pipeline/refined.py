@@ -20,7 +20,7 @@ from eutely.watch import Watch
 
 log = logging.getLogger("eutely")
 
-VERSION = 2
+VERSION = 3
 """Of these stages; raised when their results change."""
 
 

@@ -7,7 +7,6 @@ and each is taken from the one that predicts the nuclei of held-out specimens be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -98,7 +97,8 @@ def fuse(
     taken = 0
     for cells in regions:
         if others[cells].sum() < ours[cells].sum():
-            taken += _take(nuclei, theirs, cells)
+            _take(nuclei, theirs, cells)
+            taken += 1
     kept = (nuclei >= 0).any(axis=0)
     return replace(first, nuclei=tuple(np.ascontiguousarray(nuclei[:, kept]))), taken
 
@@ -199,14 +199,9 @@ def _regions(
     return [cells for cells in sets if len(cells) > 1 or alone[cells].any()]
 
 
-def _take(
-    nuclei: NDArray[np.int32], theirs: NDArray[np.int32], cells: Sequence[int] | NDArray[np.intp]
-) -> bool:
-    """Put the nuclei of the second solution in, where no cell outside the region has them."""
-    outside = np.ones(nuclei.shape[1], bool)
-    outside[cells] = False
+def _take(nuclei: NDArray[np.int32], theirs: NDArray[np.int32], cells: NDArray[np.intp]) -> None:
+    """Put the nuclei of the second solution in; cells outside the region lose them."""
     for own, other in zip(nuclei, theirs, strict=True):
-        used = own[outside & (own >= 0)]
-        if not np.isin(other[cells], used).any():
-            own[cells] = other[cells]
-    return True
+        new = other[cells]
+        own[np.isin(own, new[new >= 0])] = -1
+        own[cells] = new
