@@ -7,6 +7,7 @@ import pytest
 
 import eutely
 from eutely.adapt import PRIOR, shifted
+from eutely.annotation import annotate
 from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.evaluation import evaluation, score
@@ -61,3 +62,26 @@ def test_a_specimen_alone_gets_the_atlas_as_it_is(atlas: Atlas) -> None:
     (plain,) = eutely.annotate(atlas, alone, workers=1)
     (adapted,) = eutely.annotate(atlas, alone, adapt=True, workers=1)
     np.testing.assert_array_equal(plain.cells, adapted.cells)
+
+
+def test_ten_specimens_are_one_series_unless_told_otherwise(
+    atlas: Atlas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cohort = eutely.simulate(specimens=3, cells=60, variation=0.5, seed=4)
+    monkeypatch.setattr("eutely.pipeline.apply.ENOUGH", 3)
+
+    def confidences(count: int, adapt: bool | None) -> list[np.ndarray]:
+        found = eutely.annotate(atlas, cohort[:count], adapt=adapt, workers=1)
+        return [one.confidence for one in found]
+
+    np.testing.assert_equal(confidences(3, None), confidences(3, True))
+    np.testing.assert_equal(confidences(2, None), confidences(2, False))
+    assert not np.array_equal(confidences(3, True)[0], confidences(3, False)[0])
+
+
+def test_of_a_specimen_whose_place_is_known_no_other_pose_is_tried(atlas: Atlas) -> None:
+    (one,) = eutely.simulate(specimens=1, cells=60, variation=0.5, seed=4)
+    found = annotate(one, atlas)
+    np.testing.assert_array_equal(annotate(one, atlas, places=found.places).cells, found.cells)
+    turned = annotate(one, atlas, places=found.places * [-1.0, -1.0, 1.0])
+    assert (turned.cells == found.cells).mean() < 0.5

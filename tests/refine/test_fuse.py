@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from eutely.config.model import Estimate
 from eutely.execute import open_executor
@@ -50,3 +51,23 @@ def test_a_cell_that_the_first_solution_lacks_is_added() -> None:
     assert (taken, none) == (1, 0)
     np.testing.assert_array_equal(np.sort(found.nuclei, axis=1), truth.nuclei)
     np.testing.assert_array_equal(same.nuclei, truth.nuclei)
+
+
+def test_a_cell_gets_its_nuclei_back_from_wherever_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cell 7 is lacking; in each specimen its nucleus has gone to another cell."""
+    monkeypatch.setattr("eutely.refine.fuse.EXCHANGED", 0.2)
+    truth = cohort()
+    strayed = []
+    for number, own in enumerate(truth.nuclei):
+        row = np.delete(own, 7)
+        row[number] = 7
+        strayed.append(row)
+    with open_executor(1) as executor:
+        found, taken = fuse(
+            replace(truth, nuclei=tuple(strayed)), truth, Estimate(), executor, folds=4
+        )
+    assert taken == 1
+    assert all(own[-1] == 7 for own in found.nuclei)
+    assert all((own == 7).sum() == 1 for own in found.nuclei)
