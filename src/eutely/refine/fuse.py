@@ -200,8 +200,17 @@ def _regions(
 
 
 def _take(nuclei: NDArray[np.int32], theirs: NDArray[np.int32], cells: NDArray[np.intp]) -> None:
-    """Put the nuclei of the second solution in; cells outside the region lose them."""
+    """Put the nuclei of the second solution in.
+
+    Where cells outside the region have some of them, a specimen stays as it is; but a cell that
+    the first solution lacks gets its nuclei in any case, from wherever they are.
+    """
+    new = bool((nuclei[:, cells] < 0).all(axis=0).any())
+    outside = np.ones(nuclei.shape[1], bool)
+    outside[cells] = False
     for own, other in zip(nuclei, theirs, strict=True):
-        new = other[cells]
-        own[np.isin(own, new[new >= 0])] = -1
-        own[cells] = new
+        mine = other[cells]
+        strayed = outside & np.isin(own, mine[mine >= 0])
+        if new or not strayed.any():
+            own[strayed] = -1
+            own[cells] = mine
