@@ -20,6 +20,8 @@ NOBODY = -1
 MODELS = ("joint", "offsets")
 """Ways of matching a specimen with an atlas."""
 
+BINS = 10
+"""Bins of distances at which nuclei may crowd each other."""
 
 FINITE = ("means", "size", "weights", "predictors", "offsets", "feature_means", "crowding")
 """Arrays without NaN."""
@@ -111,7 +113,7 @@ class Atlas:
     least: int = 6
     tau_centroid: float = 8.0
     tau_radius: float = 12.0
-    crowding: NDArray[np.float64] = field(default_factory=lambda: np.zeros(10))
+    crowding: NDArray[np.float64] = field(default_factory=lambda: np.zeros(BINS))
 
     def __post_init__(self) -> None:
         m, e, k = len(self.means), len(self.edges), np.shape(self.neighbours)[-1]
@@ -131,7 +133,7 @@ class Atlas:
             "size": (np.float64, (2,)),
             "weights": (np.float64, (3,)),
             "feature_means": (np.float64, (m, len(self.features))),
-            "crowding": (np.float64, (10,)),
+            "crowding": (np.float64, (BINS,)),
         }
         if not self.features and not np.size(self.feature_means):
             object.__setattr__(self, "feature_means", np.zeros((m, 0)))
@@ -152,15 +154,7 @@ class Atlas:
             raise AtlasError(f"atlas: model '{self.model}'; expected one of {', '.join(MODELS)}")
         if not (self.c0 > 0 and self.least >= 1 and min(self.tau_centroid, self.tau_radius) >= 0):
             raise AtlasError("atlas: 'c0' and 'least' must be positive, 'tau_*' not negative")
-        for key in (
-            "means",
-            "size",
-            "weights",
-            "predictors",
-            "offsets",
-            "feature_means",
-            "crowding",
-        ):
+        for key in FINITE:
             if not np.isfinite(getattr(self, key)).all():
                 raise AtlasError(f"atlas: NaN or infinite values in '{key}'")
         for key in ("covariances", "conditionals", "offset_covariances"):

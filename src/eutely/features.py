@@ -40,7 +40,7 @@ ODD = 3.0
 """Times that the scores of spurious nuclei may spread farther than those of usual ones."""
 
 SHARED = 0.5
-"""Share of the specimens that must have a feature."""
+"""Share of the specimens, and of the nuclei of one, that must have a feature."""
 
 
 def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[str, ...]:

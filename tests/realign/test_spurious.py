@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.realign.spurious import BINS, CLUSTERED, WIDTH, crowd, crowding, oddity
+from eutely.atlas import BINS
+from eutely.realign.spurious import CLUSTERED, WIDTH, crowd, crowding, oddity
 from eutely.solve.meanfield import Crowd
 
 LATTICE = np.stack(np.meshgrid(*[np.arange(8.0)] * 3), axis=-1).reshape(-1, 3)
@@ -95,3 +96,12 @@ def test_looks_of_spurious_nuclei_are_learned_from_those_that_crowd_cells() -> N
     pairs = np.stack([np.arange(10), np.arange(200, 210)], axis=1)
     close = Crowd(pairs, np.full(10, 5.0))
     assert oddity(features, EVERYBODY, close)[210] > oddity(features, EVERYBODY, None)[210] + 0.5
+
+
+def test_hardly_any_nuclei_say_nothing() -> None:
+    assert not oddity(np.ones((1, 2)), np.zeros(1, np.int32), None).any()
+    nobody = np.full((2, 5, 3), np.nan)
+    assert not crowding(nobody, 1.0).any()
+    close = crowd(np.zeros((1, 3)), 1.0, np.ones(BINS))
+    assert close is not None
+    assert not close.against(np.ones(1)).any()

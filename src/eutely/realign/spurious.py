@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from eutely.atlas import BINS
+from eutely.features import RIDGE, SHARED
 from eutely.kernel import kernel
 from eutely.solve.meanfield import Crowd
 
-BINS, WIDTH = 10, 0.1
-"""Bins of distances that may be too close, and their width in typical distances of neighbours."""
+WIDTH = 0.1
+"""Width of the bins of distances that may be too close, in typical distances of neighbours."""
 
 USUAL = (10, 20)
 """Bins, counted on, of distances at which pairs of cells are as frequent as anywhere."""
@@ -38,12 +40,6 @@ DOUBT = 0.1
 
 TINY = 1e-12
 """Density of what looks like nothing at all."""
-
-RIDGE = 0.01
-"""Added to the variances of features, as in `eutely.features`."""
-
-SHARED = 0.5
-"""Share of the nuclei that must have a feature."""
 
 
 def crowding(places: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
@@ -112,6 +108,8 @@ def oddity(
     found = np.zeros(len(features))
     for own in combinations(columns, 2) if len(columns) > 1 else [tuple(columns)] * len(columns):
         rows = np.flatnonzero(known[:, own].all(axis=1))
+        if len(rows) < 2:
+            continue
         values = features[rows][:, own]
         spread = np.cov(values.T).reshape(len(own), len(own)) + RIDGE * np.eye(len(own))
         white = np.linalg.solve(np.linalg.cholesky(spread), values.T)

@@ -131,11 +131,11 @@ def settle(
         nuclei that are hardly both cells; or None.
     """
     places = np.array(start)
-    costs = extra
+    costs, taken = extra, np.ones(len(points))
+    others = np.zeros((len(places), len(points))) if extra is None else extra
     if crowd is not None:
         cooling = (*cooling, *LINGERING)
-        taken, others = np.ones(len(points)), 0.0 if extra is None else extra
-        costs = np.zeros((len(places), 1)) + others + crowd.against(taken)
+        costs = others + crowd.against(taken)
     for temperature in cooling:
         expected = predict(field.means, field.neighbours, field.predictors, places)
         shares = soft_assign(
@@ -153,7 +153,7 @@ def settle(
         if crowd is not None:
             shared = np.bincount(shares.points, shares.values, len(points))
             taken = (taken + np.minimum(shared, 1.0)) / 2
-            costs = np.zeros((len(places), 1)) + others + crowd.against(taken)
+            costs = others + crowd.against(taken)
     nuclei, cost = assign(expected, field.centres, points, freedom, unmatched, pins, costs)
     return Settled(nuclei, cost, expected, shares)
 
