@@ -41,7 +41,7 @@ from eutely.pipeline.estimator import Estimator  # noqa: E402
 from eutely.pipeline.frame import framed, in_order  # noqa: E402
 from eutely.refine import choose_targets, refine  # noqa: E402
 from figures import Figures, keep, known, rows_with, table  # noqa: E402
-from poses import random_motions  # noqa: E402
+from poses import bent, random_motions  # noqa: E402
 from worms import DATA  # noqa: E402
 
 RESULTS = HERE / "results" / "robustness.json"
@@ -111,19 +111,6 @@ def degraded(
             )
         )
     return random_motions(found, seed + 17)
-
-
-def bent(points: NDArray[np.float64], degrees: float) -> NDArray[np.float64]:
-    """Bend the long axis (x) into an arc in the plane of x and y."""
-    if not degrees:
-        return points
-    middle = points.mean(axis=0)
-    x, y, z = (points - middle).T
-    radius = np.ptp(x) / np.radians(degrees)
-    angle = x / radius
-    return middle + np.stack(
-        [(radius - y) * np.sin(angle), radius - (radius - y) * np.cos(angle), z], 1
-    )
 
 
 def named(atlas: Atlas, specimens: Sequence[Specimen], cells: Sequence[NDArray[np.int32]]) -> Atlas:
@@ -229,7 +216,7 @@ def section_curves(runs: Path, quick: bool) -> None:
         "missing": (0.0, 0.05, 0.1, 0.2, 0.3),
         "spurious": (0.0, 0.05, 0.1, 0.2, 0.3),
         "jitter": (0.0, 1.0, 2.0, 3.0, 4.0),
-        "bend": (0.0, 30.0, 60.0, 90.0),
+        "bend": (0.0, 30.0, 60.0, 90.0, 180.0),
     }
     for kind, values in levels.items():
         for value in values:

@@ -22,6 +22,19 @@ def random_motions(cohort: list[Specimen], seed: int) -> list[Specimen]:
     ]
 
 
+def bent(points: Array, degrees: float) -> Array:
+    """Bend the long axis (x) into an arc in the plane of x and y."""
+    if not degrees:
+        return points
+    middle = points.mean(axis=0)
+    x, y, z = (points - middle).T
+    radius = np.ptp(x) / np.radians(degrees)
+    angle = x / radius
+    return middle + np.stack(
+        [(radius - y) * np.sin(angle), radius - (radius - y) * np.cos(angle), z], 1
+    )
+
+
 def kabsch(points: Array, target: Array) -> Array:
     """Return the proper rotation that takes centred ``points`` (n, 3) closest to ``target``."""
     left, _, right = np.linalg.svd((target - target.mean(0)).T @ (points - points.mean(0)))

@@ -58,7 +58,7 @@ def test_adapted_annotations_are_as_good_and_the_same_at_any_number_of_workers(
 
 
 def test_a_specimen_alone_gets_the_atlas_as_it_is(atlas: Atlas) -> None:
-    alone = eutely.simulate(specimens=1, cells=60, seed=9)
+    alone = eutely.simulate(specimens=1, cells=60, variation=0.5, seed=9)
     (plain,) = eutely.annotate(atlas, alone, workers=1)
     (adapted,) = eutely.annotate(atlas, alone, adapt=True, workers=1)
     np.testing.assert_array_equal(plain.cells, adapted.cells)

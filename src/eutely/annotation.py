@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError
 from eutely.features import scores
-from eutely.orient import orient
+from eutely.orient import orient, straighten
 from eutely.realign import Placed, expectation, place
 from eutely.realign.offsets import place_by_offsets
 from eutely.solve.softassign import FREE, NOBODYS
@@ -89,7 +89,7 @@ def annotate(
         pose is tried.
     """
     order = canonical_order(specimen)
-    ordered = specimen.take(order)
+    ordered = straighten(specimen.take(order))
     back = np.argsort(order)
     poses = posed(ordered, atlas.size) if places is None else [places[order]]
     spacing = spacing_of(atlas.means)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.costs.gaussian import Costs, between
-from eutely.orient import Pose, orient
+from eutely.orient import Pose, orient, straighten
 from eutely.solve import solve
 from eutely.solve.lap_dense import lap_dense
 from eutely.specimen import Specimen
@@ -76,6 +76,7 @@ def match(first: Specimen, second: Specimen, *, effort: str = "default", seed: i
     seed
         of the solver.
     """
+    first, second = straighten(first), straighten(second)
     target = orient(first)[0]
     left = target.apply(first)
     spacing = _spacing(left)

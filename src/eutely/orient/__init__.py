@@ -2,5 +2,6 @@
 
 from eutely.orient.hypotheses import orient
 from eutely.orient.pose import Pose
+from eutely.orient.straighten import straighten
 
-__all__ = ["Pose", "orient"]
+__all__ = ["Pose", "orient", "straighten"]

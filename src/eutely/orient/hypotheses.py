@@ -5,22 +5,13 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 from scipy.special import log_ndtr
 
 from eutely.errors import SpecimenError
+from eutely.orient.body import body, neighbour_distances
 from eutely.orient.pose import Pose
 from eutely.orient.symmetry import best_rolls, mirror_agreement, straightened
 from eutely.specimen import Specimen
-
-LEAST = 4
-"""Nuclei at different places needed: fewer lie in one plane and have no handedness."""
-
-STRAY = 20.0
-"""A nucleus is no part of the body when its third neighbour is so many times farther than usual."""
-
-CLUMP = 0.2
-"""Nor is it one when its third neighbour is nearer than this part of the usual distance."""
 
 DOUBT = 4.0
 """Standard errors by which the longest axis must win to be the only one considered."""
@@ -60,7 +51,7 @@ def orient(specimen: Specimen, *, mirrored: bool = False) -> list[Pose]:
     SpecimenError
         When there are fewer than 4 nuclei at different places, or all lie on one line.
     """
-    points = _body(specimen)
+    points = body(specimen)
     centre = points.mean(axis=0)
     points = points - centre
     variances, vectors = np.linalg.eigh(points.T @ points / len(points))
@@ -73,13 +64,13 @@ def orient(specimen: Specimen, *, mirrored: bool = False) -> list[Pose]:
 
     spacing = _spacing(points)
     poses = []
-    for body in range(3):
+    for long in range(3):
         # The logarithm of a variance has the standard error sqrt(2 / n), a difference of two
         # of them sqrt(4 / n).
-        ratio = max(float(variances[body] / variances[0]), FLAT**2)
+        ratio = max(float(variances[long] / variances[0]), FLAT**2)
         lag = np.log(ratio) / np.sqrt(4 / len(points))
         if lag >= -DOUBT:
-            frame = np.roll(axes, -body, axis=0)
+            frame = np.roll(axes, -long, axis=0)
             poses += _about(points, centre, frame, spacing, float(log_ndtr(lag)))
     if mirrored:
         flip = np.diag([1.0, 1.0, -1.0])
@@ -132,33 +123,9 @@ def _turned(pose: Pose, turn: NDArray[np.float64]) -> Pose:
     return replace(pose, rotation=turn @ pose.rotation)
 
 
-def _body(specimen: Specimen) -> NDArray[np.float64]:
-    """Return the different centroids, without far strays, in an order that depends on no other.
-
-    Segments at one and the same place (rejects put at the origin, for instance) count once, and
-    clumps of segments that lie closer together than nuclei can do not count at all.
-    """
-    points = np.unique(specimen.centroids, axis=0)
-    if len(points) < LEAST:
-        raise SpecimenError(
-            f"{specimen.name}: {len(specimen)} nuclei at {len(points)} different places, but a "
-            f"pose needs at least {LEAST}"
-        )
-    third = _neighbour_distances(points, 3)
-    usual = np.median(third)
-    near = (third <= STRAY * usual) & (third >= CLUMP * usual)
-    return points[near] if near.sum() >= LEAST else points
-
-
 def _spacing(points: NDArray[np.float64]) -> float:
     """Return the median distance to the nearest other nucleus."""
-    return float(np.median(_neighbour_distances(points, 1)))
-
-
-def _neighbour_distances(points: NDArray[np.float64], rank: int) -> NDArray[np.float64]:
-    """Return (n,), the distance of each point to its ``rank``-th nearest other one."""
-    distances, _ = KDTree(points).query(points, [rank + 1])
-    return np.asarray(distances, dtype=np.float64)[:, 0]
+    return float(np.median(neighbour_distances(points, 1)))
 
 
 def _skew(values: NDArray[np.float64]) -> float:

@@ -15,7 +15,7 @@ from eutely.execute import Executor
 from eutely.features import feature_names, scores
 from eutely.io.record import Record, digest
 from eutely.io.runfolder import RunFolder
-from eutely.orient import Pose, orient
+from eutely.orient import Pose, orient, straighten
 from eutely.specimen import Specimen
 
 VERSION = 1
@@ -31,7 +31,8 @@ class Framed(NamedTuple):
     Attributes
     ----------
     specimens
-        by name, without names of nuclei, these in the order of `canonical_order`.
+        by name, without names of nuclei, these in the order of `canonical_order`; bent ones
+        are made straight.
     poses
         for each specimen its nuclei (n, 3) in each plausible pose, brought to ``size``.
     radii
@@ -81,7 +82,7 @@ def content(specimen: Specimen) -> str:
 
 def framed(ordered: Sequence[Specimen], run: RunFolder, executor: Executor) -> Framed:
     """Find the poses of specimens in order, or take them from ``run``."""
-    bare = tuple(one.without_names() for one in ordered)
+    bare = tuple(straighten(one.without_names()) for one in ordered)
     key = digest([VERSION, [content(one) for one in bare]])
 
     def compute() -> list[list[Pose]]:

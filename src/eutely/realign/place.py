@@ -13,7 +13,8 @@ from scipy.spatial import KDTree
 from eutely.atlas import Atlas
 from eutely.features import feature_costs
 from eutely.realign.background import LEAST, Background, Rates
-from eutely.realign.spurious import crowd, oddity
+from eutely.realign.noise import likeliest_error, loosened
+from eutely.realign.spurious import BENEFIT, crowd, oddity
 from eutely.realign.warp import fit_warp, span_of
 from eutely.solve.meanfield import COOLING, Field, assign, settle
 from eutely.solve.softassign import (
@@ -120,6 +121,20 @@ class Expectation(NamedTuple):
             np.zeros(0) if crowding is None else crowding,
         )
 
+    @property
+    def complete(self) -> bool:
+        """Whether all cells are found: what does not fit any is the fault of the specimen."""
+        return self.crowding.size > 0
+
+    def loosened(self, error: float) -> Expectation:
+        """Return the same for a specimen with such an error in the coordinates of its nuclei."""
+        if not error:
+            return self
+        return self._replace(
+            field=self.field._replace(centres=loosened(self.field.centres, error)),
+            centres=loosened(self.centres, error),
+        )
+
     def unmatched(self, rates: Rates) -> NDArray[np.float64]:
         """Return (m,), what it costs to leave each cell and a nucleus without each other."""
         return self.background.unmatched(rates, self.freedom)
@@ -145,6 +160,8 @@ class Placed:
         of missing cells and spurious nuclei, or None before any matching.
     features
         (n, d), scores of its nuclei, or None without any.
+    error
+        of the coordinates of its nuclei, beyond what is usual.
     """
 
     posed: NDArray[np.float64]
@@ -154,6 +171,7 @@ class Placed:
     shares: Shares | None = None
     rates: Rates | None = None
     features: NDArray[np.float64] | None = None
+    error: float = 0.0
 
 
 def expectation(atlas: Atlas, spacing: float) -> Expectation:
@@ -263,15 +281,18 @@ def _warped(
         targets, weights = mean_places(shares, means, len(posed))
         warped = fit_warp(posed, targets, weights, expected.span, expected.width)(posed)
     freedom = expected.freedom
-    extra = None
+    extra, error = None, 0.0
     for _ in range(REFITS):
-        alone = expected.unmatched(rates)
-        nuclei, cost = assign(means, expected.centres, warped, freedom, alone, pins, extra)
+        own = expected.loosened(error)
+        alone = own.unmatched(rates)
+        nuclei, cost = assign(means, own.centres, warped, freedom, alone, pins, extra)
         rates = background.rates(nuclei, len(posed))
-        warped = refit(expected, posed, warped, nuclei)
+        error = error_of(expected, warped, nuclei)
+        warped = refit(own, posed, warped, nuclei)
         extra = what_features_say(expected, features, nuclei)
-    nuclei, cost = assign(means, expected.centres, warped, freedom, alone, pins, extra)
-    return Placed(posed, warped, nuclei, cost, rates=rates, features=features)
+    own = expected.loosened(error)
+    nuclei, cost = assign(means, own.centres, warped, freedom, alone, pins, extra)
+    return Placed(posed, warped, nuclei, cost, rates=rates, features=features, error=error)
 
 
 def match(
@@ -282,7 +303,7 @@ def match(
     pins: NDArray[np.int32] | None = None,
 ) -> Placed:
     """Match a warped specimen with the mean field, and refine its warp by the matches."""
-    field = expected.field
+    field, error = expected.field, before.error
     warped, nuclei, start = before.warped, before.nuclei, field.means
     rates = before.rates or expected.background.start(len(warped))
     spurious = rates.spurious > LEAST and bool(expected.crowding.any())
@@ -290,10 +311,11 @@ def match(
         extra = what_features_say(expected, before.features, nuclei)
         close = crowd(warped, expected.spacing, expected.crowding) if spurious else None
         if spurious and before.features is not None and before.features.size:
-            odd = oddity(before.features, nuclei, close)
+            odd = oddity(before.features, nuclei, close) - BENEFIT
             extra = np.tile(odd, (len(nuclei), 1)) if extra is None else extra + odd
+        own = expected.loosened(error)
         found = settle(
-            field,
+            own.field,
             warped,
             start,
             freedom=expected.freedom,
@@ -306,11 +328,42 @@ def match(
         nuclei = found.nuclei
         rates = expected.background.rates(nuclei, len(warped))
         if left:
-            warped = refit(expected, before.posed, warped, nuclei)
+            error = error_of(expected, warped, nuclei, found.expected)
+            warped = refit(own, before.posed, warped, nuclei)
             start = field.means.copy()
             start[nuclei >= 0] = warped[nuclei[nuclei >= 0]]
     return replace(
-        before, warped=warped, nuclei=nuclei, cost=found.cost, shares=found.shares, rates=rates
+        before,
+        warped=warped,
+        nuclei=nuclei,
+        cost=found.cost,
+        shares=found.shares,
+        rates=rates,
+        error=error,
+    )
+
+
+def error_of(
+    expected: Expectation,
+    warped: NDArray[np.float64],
+    nuclei: NDArray[np.int32],
+    places: NDArray[np.float64] | None = None,
+) -> float:
+    """Return the error of a specimen's coordinates, told by its matched nuclei (m,).
+
+    Cells are expected at ``places`` (m, 3) by their neighbours, or without them each by itself.
+    """
+    cells = np.flatnonzero(nuclei >= 0)
+    if not (expected.complete and len(cells)):
+        return 0.0
+    field = expected.field
+    centres = expected.centres if places is None else field.centres
+    return likeliest_error(
+        (field.means if places is None else places)[cells],
+        Centres(*(values[cells] for values in centres)),
+        warped[nuclei[cells]],
+        freedom=expected.freedom,
+        spacing=expected.spacing,
     )
 
 

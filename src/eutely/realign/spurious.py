@@ -38,6 +38,10 @@ PRIOR = 10.0
 DOUBT = 0.1
 """Share of usual nuclei that may look like anything."""
 
+BENEFIT = 0.5
+"""What speaks for every nucleus beforehand: to leave a true one out does more harm than to name a
+spurious one."""
+
 TINY = 1e-12
 """Density of what looks like nothing at all."""
 
