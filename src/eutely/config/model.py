@@ -268,7 +268,7 @@ class Refine(Section):
     targets: int = setting(
         5,
         "Specimens whose nuclei are the first cells, one after the other; the solutions are fused "
-        "region by region.",
+        "region by region. Twice as many where a hundredth of the nuclei or more is missing.",
         "makes the result depend less on each of them; time in proportion.",
         "specimens",
         ge=1,

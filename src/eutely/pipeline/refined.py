@@ -20,7 +20,7 @@ from eutely.watch import Watch
 
 log = logging.getLogger("eutely")
 
-VERSION = 3
+VERSION = 4
 """Of these stages; raised when their results change."""
 
 
@@ -59,7 +59,7 @@ def find(
     def targets() -> Record:
         chosen = choose_targets(
             frame.poses,
-            settings.refine.targets,
+            2 * settings.refine.targets,
             spacing=frame.spacing,
             executor=executor,
             seed=settings.seed,
@@ -72,7 +72,8 @@ def find(
     names, scores = frame.features(settings)
     log.info("features: %s", ", ".join(names) or "none")
     chosen = run.stage("targets", key, targets, same, same).arrays["targets"].tolist()
-    log.info("targets: %s", ", ".join(frame.specimens[one].name for one in chosen))
+    among = ", ".join(frame.specimens[one].name for one in chosen)
+    log.info("targets, as far as needed: %s", among)
     return refine(
         frame.poses,
         chosen,

@@ -15,13 +15,17 @@ from eutely.execute import Executor
 from eutely.features import cell_means
 from eutely.refine.cells import grown, pruned
 from eutely.refine.cohort import Cohort
-from eutely.refine.fuse import from_target, fuse
+from eutely.refine.fuse import from_target, fuse, spare_rates
 from eutely.refine.resplit import resplit
 from eutely.refine.rounds import cells_of, joint_round, linear_round
 from eutely.watch import Watch, nobody
 
 log = logging.getLogger("eutely")
 
+
+LACKING = 0.01
+"""Share of the nuclei that specimens lack from which twice as many targets are taken: each lacks
+some cells, and those that all of them lack are hard to find."""
 
 Keep = Callable[[str, Callable[[], Cohort]], Cohort]
 """Called with the name of a step and how to compute it; returns its result, perhaps a kept one."""
@@ -57,7 +61,7 @@ def refine(
         for each specimen its nuclei (n, 3) in each plausible pose, brought to ``size``.
     targets
         numbers of the specimens whose nuclei are the first cells, one after the other, each in
-        its first pose.
+        its first pose. Those beyond ``settings.targets`` count only where nuclei are missing.
     size, spacing
         of the common frame.
     settings, estimate
@@ -74,7 +78,6 @@ def refine(
     first, *others = targets
     folds = min(settings.folds, len(poses))
     joint = partial(joint_round, settings=estimate, executor=executor, folds=folds)
-    total = 1 + len(others) + settings.joint_rounds
     note = ""
 
     def start() -> Cohort:
@@ -102,6 +105,9 @@ def refine(
         note = f"cost {cost:.1f}, {dealt} groups of confusable cells dealt anew"
         return _settled(cohort, settings, estimate)
 
+    cohort = keep("target 1", start)
+    if spare_rates(cohort).missing < LACKING:
+        others = others[: settings.targets - 1]
     steps: list[tuple[str, Callable[[Cohort], Cohort]]] = [
         *((f"target {number + 2}", partial(target, one)) for number, one in enumerate(others)),
         *(
@@ -109,7 +115,7 @@ def refine(
             for number in range(settings.joint_rounds)
         ),
     ]
-    cohort = keep("target 1", start)
+    total = 1 + len(steps)
     watch("finding cells", 1, total, note)
     for number, (name, step) in enumerate(steps):
         cohort = keep(name, partial(step, cohort))
