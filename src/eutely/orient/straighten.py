@@ -15,7 +15,7 @@ from scipy.spatial import KDTree
 from eutely.orient.body import body
 from eutely.specimen import Specimen
 
-LEAST = 30
+LEAST = 100
 """Nuclei that a bend needs to be told from their scatter."""
 
 BENT = 20.0
