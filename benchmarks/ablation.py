@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 import eutely
-from default import worms
 from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.evaluation import majority_names, pre_atlas
 from figures import keep, known, rows_with, table
+from worms import worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ablation.json"
 
@@ -44,7 +44,7 @@ def spread_of(atlas: Atlas) -> float:
 
 def compute(name: str, workers: int) -> None:
     """Build, count, keep."""
-    every = worms("train100")
+    every = worms()
     order = np.random.default_rng(0).permutation(len(every))
     train = [every[number] for number in order[:40].tolist()]
     new = [every[number] for number in order[40:70].tolist()]

@@ -15,15 +15,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 import eutely
 from eutely.config import resolve
 from eutely.evaluation import majority_names, pre_atlas
 from eutely.io.atlas import BUILT_IN, read_atlas, write_atlas
 from eutely.io.journal import Journal
 from figures import keep, spread, table
-from worms import DATA
+from worms import worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "default.json"
 
@@ -33,12 +31,6 @@ SOURCE = {
     "doi 10.5281/zenodo.7627915",
     "cells": "found without names by the preset default; named afterwards by majority",
 }
-
-
-def worms(which: str) -> list[eutely.Specimen]:
-    """Return the worms of a set, rows shuffled: their order must not help."""
-    random = np.random.default_rng(7)
-    return [one.take(random.permutation(len(one))) for one in eutely.read(DATA / "rapcat" / which)]
 
 
 def build(folder: Path, workers: int, seed: int) -> None:

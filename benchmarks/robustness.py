@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests"))
 
-from eutely import Specimen, annotate, build, read, simulate  # noqa: E402
+from eutely import Specimen, annotate, build, simulate  # noqa: E402
 from eutely.annotation import Annotation  # noqa: E402
 from eutely.atlas import Atlas  # noqa: E402
 from eutely.config import Config  # noqa: E402
@@ -42,18 +42,12 @@ from eutely.pipeline.frame import framed, in_order  # noqa: E402
 from eutely.refine import choose_targets, refine  # noqa: E402
 from figures import Figures, keep, known, rows_with, table  # noqa: E402
 from poses import bent, random_motions  # noqa: E402
-from worms import DATA  # noqa: E402
+from worms import DATA, worms  # noqa: E402
 
 RESULTS = HERE / "results" / "robustness.json"
 USUAL = {"missing": 0.09, "spurious": 25, "jitter": 1.5}
 FORCED = (3, 39, 50)
 """Numbers of worms that are made the first target in turn."""
-
-
-def worms(which: str, most: int | None = None) -> list[Specimen]:
-    """Return clean worms in random order of their rows: the files of train100 share one."""
-    rng = np.random.default_rng(7)
-    return [one.take(rng.permutation(len(one))) for one in read(DATA / "rapcat" / which)[:most]]
 
 
 def degraded(
@@ -175,7 +169,7 @@ def row(section: str, key: str, compute) -> Figures:
 
 def clean_atlas(runs: Path) -> Atlas:
     """Return the atlas of train100 without names, named afterwards; kept in its run folder."""
-    train = worms("train100")
+    train = worms()
     built = build(train, runs / "clean")
     return named(built.atlas, built.specimens, built.cells)
 
@@ -202,7 +196,7 @@ def section_degraded(runs: Path, quick: bool) -> None:
 
 
 def section_clean(runs: Path, quick: bool) -> None:
-    test = worms("test2", 20 if quick else None)
+    test = worms("test2")[: 20 if quick else None]
     row(
         "clean",
         "unsupervised" + " quick" * quick,
@@ -233,7 +227,8 @@ def section_curves(runs: Path, quick: bool) -> None:
 
 def section_stability(_: Path, quick: bool) -> None:
     """Build with other seeds, and with other worms as first target."""
-    train, test = worms("train100", 20 if quick else None), worms("test2", 20 if quick else None)
+    most = 20 if quick else None
+    train, test = worms()[:most], worms("test2")[:most]
     config, ordered = Config(), in_order(train)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -280,8 +275,8 @@ def section_stability(_: Path, quick: bool) -> None:
 
 
 def section_few(_: Path, quick: bool) -> None:
-    test = worms("test2", 20 if quick else None)
-    train = worms("train100")
+    test = worms("test2")[: 20 if quick else None]
+    train = worms()
     for start in range(0, 10 if quick else 30, 10):
 
         def compute(start=start) -> Figures:

@@ -28,10 +28,10 @@ Points = NDArray[np.float64]
 
 
 @cache
-def worms() -> tuple[Specimen, ...]:
-    """Return the worms of rapcat/train100, their nuclei shuffled: the files share one order."""
+def worms(which: str = "train100") -> tuple[Specimen, ...]:
+    """Return the worms of a set of rapcat, their nuclei shuffled: the files share one order."""
     rng = np.random.default_rng(1)
-    return tuple(worm.take(rng.permutation(len(worm))) for worm in read(DATA / "rapcat/train100"))
+    return tuple(worm.take(rng.permutation(len(worm))) for worm in read(DATA / "rapcat" / which))
 
 
 @kernel
