@@ -28,6 +28,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "default": {},
     "places only": {"estimate.features": "none"},
     "radii, no intensities": {"estimate.features": "radius"},
+    "affine maps, no warp": {"realign.warp": False},
+    "not brought to one size": {"realign.scale": False},
     "Gaussian costs": {"estimate.freedom": 1000.0},
     "no shrinkage of covariances": {"estimate.prior": 0.01},
     "no prior of correlations": {"estimate.shrinkage": 1.0},

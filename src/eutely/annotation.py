@@ -91,13 +91,15 @@ def annotate(
     order = canonical_order(specimen)
     ordered = straighten(specimen.take(order))
     back = np.argsort(order)
-    poses = posed(ordered, atlas.size) if places is None else [places[order]]
+    size = atlas.size if atlas.scale else None
+    poses = posed(ordered, size) if places is None else [places[order]]
     spacing = spacing_of(atlas.means)
     fixed = _pinned(specimen, atlas, pins)[order] if pins else None
     if atlas.model == "offsets":
         if pins:
             raise AtlasError("an atlas of the model 'offsets' takes no pins; build one without it")
-        radii = orient(ordered)[0].apply(ordered, tuple(atlas.size)).radii
+        matrix, shift = orient(ordered)[0].affine(None if size is None else tuple(size))
+        radii = ordered.mapped(matrix, shift).radii
         found = place_by_offsets(atlas, poses, radii, spacing)
     else:
         found = place(expectation(atlas, spacing), poses, fixed, scores(ordered, atlas.features))
@@ -144,10 +146,10 @@ def canonical_order(specimen: Specimen) -> NDArray[np.intp]:
 
 
 def posed(
-    specimen: Specimen, size: NDArray[np.float64], most: int = POSES
+    specimen: Specimen, size: NDArray[np.float64] | None, most: int = POSES
 ) -> list[NDArray[np.float64]]:
-    """Return the nuclei in the most plausible poses, brought to ``size``: (n, 3) each."""
-    maps = [pose.affine(tuple(size)) for pose in orient(specimen)[:most]]
+    """Return the nuclei in the most plausible poses, brought to ``size`` if any: (n, 3) each."""
+    maps = [pose.affine(None if size is None else tuple(size)) for pose in orient(specimen)[:most]]
     return [specimen.centroids @ matrix.T + shift for matrix, shift in maps]
 
 

@@ -79,8 +79,9 @@ class Atlas:
     model
         how specimens are matched: "joint", cells given their neighbours after a smooth warp; or
         "offsets", the paper's quadratic costs of offsets after affine maps.
-    warp
-        for "offsets": whether specimens are warped smoothly as well, as they were for the atlas.
+    warp, scale
+        whether specimens are warped smoothly, and brought to ``size`` before, as they were for the
+        atlas; without a warp by affine maps.
     c0, least, tau_centroid, tau_radius
         for "offsets": cost of a cell without a nucleus; number of cheapest assignments of each
         cell and nucleus allowed in any case; squared Mahalanobis distances up to which others are.
@@ -109,6 +110,7 @@ class Atlas:
     feature_means: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     model: str = "joint"
     warp: bool = True
+    scale: bool = True
     c0: float = 10000.0
     least: int = 6
     tau_centroid: float = 8.0

@@ -52,7 +52,7 @@ class Match:
         (n,) float64, between the two in the common frame, in the first one's unit; NaN where
         unmatched.
     pose
-        of the second specimen that fits best.
+        of the second specimen that fits best, after `eutely.orient.straighten`.
     """
 
     partners: NDArray[np.int32]

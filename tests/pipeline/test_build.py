@@ -219,3 +219,18 @@ def test_pins_and_names_as_cells_exclude_each_other() -> None:
 def test_an_unnamed_atlas_cannot_be_evaluated(built: Built) -> None:
     with pytest.raises(AtlasError, match="eutely name"):
         eutely.evaluate(built.atlas, cohort(1), workers=1)
+
+
+@pytest.mark.parametrize("key", ["warp", "scale"])
+def test_specimens_may_be_aligned_by_less(key: str) -> None:
+    settings = resolve(overrides={f"realign.{key}": False, "refine.folds": 2, "refine.targets": 1})
+    found = eutely.build(cohort(6), config=settings, workers=1)
+    assert not getattr(found.atlas, key)
+    [new] = cohort(1, seed=7)
+    named = eutely.name(found.atlas, cohort(6)[:3], workers=1)
+    assert eutely.evaluate(named, [new], workers=1).mean > 0.85
+    # A specimen twice as large is brought to the size of the atlas, or is not.
+    large = new.mapped(2 * np.eye(3), np.zeros(3))
+    [placed] = eutely.annotate(found.atlas, [large], workers=1)
+    reach = np.ptp(placed.places[:, 0]) / np.ptp(found.atlas.means[:, 0])
+    assert (reach < 1.2) == (key == "warp")

@@ -77,10 +77,14 @@ class Realign(Section):
         "factor",
         gt=1.0,
     )
+    scale: bool = setting(
+        True,
+        "Whether specimens are brought to one length and width before they are compared.",
+    )
     warp: bool = setting(
         True,
-        "Whether specimens are after learning also bent, twisted and stretched smoothly along the "
-        "body, to the mean of all; the paper has affine maps alone.",
+        "Whether specimens are also bent, twisted and stretched smoothly along the body, to the "
+        "mean of all (by the method 'learn' after learning); the paper has affine maps alone.",
     )
 
 

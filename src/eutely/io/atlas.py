@@ -29,6 +29,7 @@ PLAIN: dict[str, type] = {
     "unit": str,
     "model": str,
     "warp": bool,
+    "scale": bool,
     "c0": float,
     "least": int,
     "tau_centroid": float,

@@ -220,6 +220,7 @@ def find_costs(
 
     parts = config.part("seed", "realign")
     parts["realign"].pop("warp")  # which comes after learning
+    parts["realign"].pop("scale")  # which comes before
     known: list[object] = [VERSION, key, parts]
     first = run.stage(
         "align",

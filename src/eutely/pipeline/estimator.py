@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,8 @@ class Estimator:
             neighbours=self.settings.costs.neighbours,
             unit=self.frame.specimens[0].unit,
         )
+        settings = self.settings.realign
+        atlas = replace(atlas, warp=settings.warp, scale=settings.scale)
         if self.weights is None:
             return atlas
         return with_offsets(atlas, self.weights, self.settings)

@@ -34,9 +34,10 @@ class Framed(NamedTuple):
         by name, without names of nuclei, these in the order of `canonical_order`; bent ones
         are made straight.
     poses
-        for each specimen its nuclei (n, 3) in each plausible pose, brought to ``size``.
+        for each specimen its nuclei (n, 3) in each plausible pose, brought to ``size`` unless
+        told otherwise.
     radii
-        for each specimen (n, 3), its semi-axes after being brought to ``size``.
+        for each specimen (n, 3), its semi-axes after that.
     size, spacing
         of the common frame: length and width, typical distance of neighbours.
     key
@@ -80,8 +81,10 @@ def content(specimen: Specimen) -> str:
     return digest([specimen.centroids, specimen.radii, specimen.unit, features])
 
 
-def framed(ordered: Sequence[Specimen], run: RunFolder, executor: Executor) -> Framed:
-    """Find the poses of specimens in order, or take them from ``run``."""
+def framed(
+    ordered: Sequence[Specimen], run: RunFolder, executor: Executor, *, scale: bool = True
+) -> Framed:
+    """Find the poses of specimens in order, or take them from ``run``; bring all to one size."""
     bare = tuple(straighten(one.without_names()) for one in ordered)
     key = digest([VERSION, [content(one) for one in bare]])
 
@@ -90,14 +93,14 @@ def framed(ordered: Sequence[Specimen], run: RunFolder, executor: Executor) -> F
 
     poses = run.stage("poses", key, compute, _saved, _loaded)
     size = np.median([one[0].size for one in poses], axis=0)
-    maps = [[pose.affine(tuple(size)) for pose in one] for one in poses]
+    maps = [[pose.affine(tuple(size) if scale else None) for pose in one] for one in poses]
     posed = [
         [specimen.centroids @ matrix.T + shift for matrix, shift in one]
         for specimen, one in zip(bare, maps, strict=True)
     ]
     radii = [specimen.mapped(*one[0]).radii for specimen, one in zip(bare, maps, strict=True)]
     spacing = float(np.median([spacing_of(one[0]) for one in posed]))
-    return Framed(bare, posed, radii, size, spacing, key)
+    return Framed(bare, posed, radii, size, spacing, digest([key, scale]))
 
 
 def _poses(specimen: Specimen) -> list[Pose]:

@@ -27,7 +27,7 @@ def cohort_saved(cohort: Cohort) -> Record:
             "size": cohort.size,
             **({"features": np.concatenate(cohort.features)} if cohort.features else {}),
         },
-        {"spacing": cohort.spacing},
+        {"spacing": cohort.spacing, "smooth": cohort.smooth},
     )
 
 
@@ -41,6 +41,7 @@ def cohort_of(record: Record) -> Cohort:
         record.arrays["size"],
         float(record.metadata["spacing"]),
         pieces(record.arrays["features"], counts) if "features" in record.arrays else (),
+        bool(record.metadata["smooth"]),
     )
 
 

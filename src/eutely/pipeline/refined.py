@@ -54,7 +54,8 @@ def find(
     frame: Framed, settings: Config, run: RunFolder, executor: Executor, watch: Watch
 ) -> Cohort:
     """Find the cells from the nuclei of several targets, round by round."""
-    key = digest([VERSION, frame.key, settings.part("seed", "refine", "estimate")])
+    smooth = settings.realign.warp
+    key = digest([VERSION, frame.key, smooth, settings.part("seed", "refine", "estimate")])
 
     def targets() -> Record:
         chosen = choose_targets(
@@ -83,6 +84,7 @@ def find(
         estimate=settings.estimate,
         executor=executor,
         features=scores,
+        smooth=smooth,
         keep=keep,
         watch=watch,
     )

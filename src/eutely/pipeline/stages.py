@@ -128,7 +128,7 @@ def build(
         folder = output or stack.enter_context(TemporaryDirectory(prefix="eutely-"))
         run = stack.enter_context(open_run(Path(folder)))
         run.describe(to_toml(settings), {one.name: content(one) for one in ordered})
-        frame = framed(ordered, run, executor)
+        frame = framed(ordered, run, executor, scale=settings.realign.scale)
         learned: Learned | None = None
         weights: NDArray[np.float64] | None = None
         if supervised:

@@ -15,7 +15,7 @@ from eutely.features import feature_costs
 from eutely.realign.background import LEAST, Background, Rates
 from eutely.realign.noise import likeliest_error, loosened
 from eutely.realign.spurious import BENEFIT, crowd, oddity
-from eutely.realign.warp import fit_warp, span_of
+from eutely.realign.warp import Body, fit_warp
 from eutely.solve.meanfield import COOLING, Field, assign, settle
 from eutely.solve.softassign import (
     Centres,
@@ -64,8 +64,8 @@ class Expectation(NamedTuple):
         cells by themselves.
     broad
         centres as wide as cells are apart, to compare poses with.
-    span, width
-        of the body, for the warp.
+    body
+        that is warped.
     freedom
         of the Student-t costs.
     background
@@ -82,8 +82,7 @@ class Expectation(NamedTuple):
     field: Field
     centres: Centres
     broad: Centres
-    span: tuple[float, float]
-    width: float
+    body: Body
     freedom: float
     background: Background
     features: NDArray[np.float64]
@@ -102,18 +101,17 @@ class Expectation(NamedTuple):
         most: float = np.inf,
         features: NDArray[np.float64] | None = None,
         crowding: NDArray[np.float64] | None = None,
+        smooth: bool = True,
     ) -> Expectation:
         """Add what follows from the size of the body and the distance of its cells."""
         broad = np.broadcast_to(spacing**2 * np.eye(3), (len(field.means), 3, 3))
-        span = span_of(field.means, float(size[0]))
         background = Background.of(field.means, seen, most)
         scores = np.zeros((len(field.means), 0)) if features is None else features
         return cls(
             field,
             centres,
             centres_of(broad),
-            span,
-            float(size[1]),
+            Body.of(field.means, size, smooth=smooth),
             freedom,
             background,
             scores,
@@ -193,6 +191,7 @@ def expectation(atlas: Atlas, spacing: float) -> Expectation:
         atlas.seen,
         features=atlas.feature_means,
         crowding=atlas.crowding,
+        smooth=atlas.warp,
     )
 
 
@@ -279,7 +278,7 @@ def _warped(
             means, expected.centres, warped, temperature=temperature, unmatched=alone, pins=pins
         )
         targets, weights = mean_places(shares, means, len(posed))
-        warped = fit_warp(posed, targets, weights, expected.span, expected.width)(posed)
+        warped = fit_warp(posed, targets, weights, expected.body)(posed)
     freedom = expected.freedom
     extra, error = None, 0.0
     for _ in range(REFITS):
@@ -388,4 +387,4 @@ def refit(
     means = expected.field.means[cells]
     distances = squared_distances(means, expected.centres.whitening[cells], warped[own])
     weights = (WARP_FREEDOM + 3) / (WARP_FREEDOM + distances)
-    return fit_warp(posed[own], means, weights, expected.span, expected.width)(posed)
+    return fit_warp(posed[own], means, weights, expected.body)(posed)

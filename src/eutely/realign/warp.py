@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,36 +19,59 @@ MARGIN = 0.05
 """By how much, in units of the body's length, the splines reach beyond the cells."""
 
 
-@dataclass(frozen=True, eq=False)
-class Warp:
-    """The map ``x + basis(x) @ coefficients``, a cubic spline along x times 1, y and z.
+class Body(NamedTuple):
+    """What a warp must know about the body.
 
     Attributes
     ----------
     low, high
-        ends of the splines along x; points beyond are moved like the end.
+        its ends along x; points beyond are moved like the end.
     width
-        by which y and z are divided in the basis.
-    coefficients
-        (3 (INTERVALS + 3), 3), a displacement in the unit of the points for each basis function.
+        about the spread of y and z.
+    smooth
+        whether it may bend, twist and stretch; otherwise warps are affine maps.
     """
 
     low: float
     high: float
     width: float
+    smooth: bool = True
+
+    @classmethod
+    def of(
+        cls, means: NDArray[np.float64], size: NDArray[np.float64], *, smooth: bool = True
+    ) -> Body:
+        """Take cells at ``means`` (m, 3) of a body of that length and width."""
+        length, width = size.tolist()
+        low, high = means[:, 0].min() - MARGIN * length, means[:, 0].max() + MARGIN * length
+        return cls(float(low), float(high), width, smooth)
+
+
+@dataclass(frozen=True, eq=False)
+class Warp:
+    """The map ``x + basis(x) @ coefficients``: a cubic spline along x, or 1 and x, times 1, y, z.
+
+    Attributes
+    ----------
+    body
+        that is warped.
+    coefficients
+        (k, 3), a displacement in the unit of the points for each basis function.
+    """
+
+    body: Body
     coefficients: NDArray[np.float64]
 
     def __call__(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the points (n, 3) where the warp moves them."""
-        return points + _basis(points, self.low, self.high, self.width) @ self.coefficients
+        return points + _basis(points, self.body) @ self.coefficients
 
 
 def fit_warp(
     points: NDArray[np.float64],
     targets: NDArray[np.float64],
     weights: NDArray[np.float64],
-    span: tuple[float, float],
-    width: float,
+    body: Body,
 ) -> Warp:
     """Fit the warp that brings points to targets by weighted least squares with a small ridge.
 
@@ -55,44 +79,35 @@ def fit_warp(
     ----------
     points, targets, weights
         (n, 3), (n, 3), (n,).
-    span
-        ends of the body along x.
-    width
-        of the body, about the spread of y and z.
+    body
+        that is warped.
     """
     if not len(points):  # nothing pulls, nothing moves
-        return Warp(*span, width, np.zeros((3 * (INTERVALS + 3), 3)))
-    basis = _basis(points, *span, width)
+        points = targets = np.array([[body.low, 0.0, 0.0]])
+        weights = np.ones(1)
+    basis = _basis(points, body)
     weighted = basis * weights[:, None]
     normal = basis.T @ weighted
     normal[np.diag_indices_from(normal)] += RIDGE
     found = np.linalg.solve(normal, weighted.T @ (targets - points))
-    return Warp(*span, width, np.asarray(found, dtype=np.float64))
+    return Warp(body, np.asarray(found, dtype=np.float64))
 
 
-def span_of(means: NDArray[np.float64], length: float) -> tuple[float, float]:
-    """Return the ends of the splines for cells at ``means`` of a body of that length."""
-    return (
-        float(means[:, 0].min() - MARGIN * length),
-        float(means[:, 0].max() + MARGIN * length),
-    )
-
-
-def recentred(
-    means: NDArray[np.float64], goal: NDArray[np.float64], span: tuple[float, float], width: float
-) -> Warp:
+def recentred(means: NDArray[np.float64], goal: NDArray[np.float64], body: Body) -> Warp:
     """Return the warp from the mean of warped specimens back to that of the poses.
 
     Fits to noisy places shrink specimens a little towards the mean, every round anew. Taking the
     mean warp out again keeps the frame of the atlas that of the poses.
     """
-    return fit_warp(means, goal, np.ones(len(means)), span, width)
+    return fit_warp(means, goal, np.ones(len(means)), body)
 
 
-def _basis(
-    points: NDArray[np.float64], low: float, high: float, width: float
-) -> NDArray[np.float64]:
+def _basis(points: NDArray[np.float64], body: Body) -> NDArray[np.float64]:
+    low, high = body.low, body.high
+    across = points[:, 1:] / body.width
+    if not body.smooth:
+        along = 2 * (points[:, :1] - low) / (high - low) - 1
+        return np.concatenate([np.ones_like(along), along, across], axis=1)
     knots = np.concatenate([[low] * 3, np.linspace(low, high, INTERVALS + 1), [high] * 3])
     along = BSpline.design_matrix(np.clip(points[:, 0], low, high), knots, 3).toarray()
-    across = points[:, 1:] / width
     return np.concatenate([along, along * across[:, :1], along * across[:, 1:]], axis=1)

@@ -46,6 +46,7 @@ def refine(
     estimate: Estimate,
     executor: Executor,
     features: Sequence[NDArray[np.float64]] = (),
+    smooth: bool = True,
     keep: Keep = at_once,
     watch: Watch = nobody,
 ) -> Cohort:
@@ -70,6 +71,8 @@ def refine(
         where to run.
     features
         for each specimen (n, d), scores of its nuclei as of `eutely.features`; () for none.
+    smooth
+        whether specimens are warped smoothly; otherwise by affine maps.
     keep
         keeps the result of each step, so that an interrupted refinement can go on.
     watch
@@ -81,7 +84,9 @@ def refine(
     note = ""
 
     def start() -> Cohort:
-        cohort = _aligned(poses, features, first, size, spacing, settings, estimate, executor)
+        cohort = _aligned(
+            poses, features, first, size, spacing, settings, estimate, executor, smooth=smooth
+        )
         if settings.joint_rounds:
             cohort, _ = joint(cohort, afresh=True)
         return _settled(cohort, settings, estimate)
@@ -143,6 +148,8 @@ def _aligned(
     settings: Refine,
     estimate: Estimate,
     executor: Executor,
+    *,
+    smooth: bool,
 ) -> Cohort:
     """Settle poses and warps by matching with a target, then with the mean, cell by cell."""
     first = poses[target][0]
@@ -153,6 +160,7 @@ def _aligned(
         size=np.asarray(size, dtype=np.float64),
         spacing=spacing,
         features=tuple(features),
+        smooth=smooth,
     )
     # Half the spacing: broad enough to reach the right nucleus, too narrow to blur neighbours.
     wide = np.broadcast_to((spacing / 2) ** 2 * np.eye(3), (len(first), 3, 3))

@@ -12,7 +12,7 @@ from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, robust_gaussians
 from eutely.realign.background import most_pairs
 from eutely.realign.place import Placed
-from eutely.realign.warp import fit_warp, recentred, span_of
+from eutely.realign.warp import Body, fit_warp, recentred
 from eutely.solve.softassign import centres_of, squared_distances
 
 FREEDOM = 4.0
@@ -35,6 +35,8 @@ class Cohort:
         typical distance of neighbouring cells.
     features
         for each specimen (n, d), scores of its nuclei as of `eutely.features`; () for none.
+    smooth
+        whether specimens are warped smoothly; otherwise by affine maps.
     """
 
     posed: tuple[NDArray[np.float64], ...]
@@ -43,6 +45,7 @@ class Cohort:
     size: NDArray[np.float64]
     spacing: float
     features: tuple[NDArray[np.float64], ...] = ()
+    smooth: bool = True
 
     def __len__(self) -> int:
         """Return the number of specimens."""
@@ -90,17 +93,13 @@ class Cohort:
     def rewarped(self, settings: Estimate) -> Cohort:
         """Return the cohort with every specimen warped to the mean of all, in the poses' frame."""
         cells = robust_gaussians(self.places(), settings)
-        span = span_of(cells.means, float(self.size[0]))
+        body = Body.of(cells.means, self.size, smooth=self.smooth)
         whitening = centres_of(cells.covariances).whitening
-        warped = [self._rewarp(number, cells, whitening, span) for number in range(len(self))]
+        warped = [self._rewarp(number, cells, whitening, body) for number in range(len(self))]
         return replace(self, warped=tuple(warped)).centred()
 
     def _rewarp(
-        self,
-        number: int,
-        cells: Gaussians,
-        whitening: NDArray[np.float64],
-        span: tuple[float, float],
+        self, number: int, cells: Gaussians, whitening: NDArray[np.float64], body: Body
     ) -> NDArray[np.float64]:
         matched = np.flatnonzero(self.nuclei[number] >= 0)
         own = self.nuclei[number][matched]
@@ -108,15 +107,14 @@ class Cohort:
         squared = squared_distances(means, whitening[matched], self.warped[number][own])
         weights = (FREEDOM + 3) / (FREEDOM + squared)
         posed = self.posed[number]
-        return fit_warp(posed[own], means, weights, span, float(self.size[1]))(posed)
+        return fit_warp(posed[own], means, weights, body)(posed)
 
     def centred(self) -> Cohort:
         """Return the cohort without the mean warp, so that its frame stays that of the poses."""
         seen = (np.array(self.nuclei) >= 0).any(axis=0)
         means = np.nanmean(self.places()[:, seen], axis=0)
         goal = np.nanmean(self.places(posed=True)[:, seen], axis=0)
-        span = span_of(means, float(self.size[0]))
-        back = recentred(means, goal, span, float(self.size[1]))
+        back = recentred(means, goal, Body.of(means, self.size, smooth=self.smooth))
         return replace(self, warped=tuple(back(points) for points in self.warped))
 
     def labels(self) -> list[NDArray[np.int32]]:

@@ -52,7 +52,13 @@ def from_target(cohort: Cohort, target: int, settings: Estimate, executor: Execu
     centres = centres_of(covariances)
     most = cohort.most_pairs
     expected = Expectation.of(
-        field, centres, cohort.size, cohort.spacing, settings.freedom, most=most
+        field,
+        centres,
+        cohort.size,
+        cohort.spacing,
+        settings.freedom,
+        most=most,
+        smooth=cohort.smooth,
     )
     nobody = np.full(len(points), -1, np.int32)
     items = [replace(one, nuclei=nobody) for one in cohort.placed()]

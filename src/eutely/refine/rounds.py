@@ -56,7 +56,14 @@ def independent(
     field = Field(cells.means, nobody, np.zeros((m, NO_NEIGHBOURS, 3, 3)), centres)
     most = cohort.most_pairs
     return Expectation.of(
-        field, centres, cohort.size, cohort.spacing, freedom, most=most, features=features
+        field,
+        centres,
+        cohort.size,
+        cohort.spacing,
+        freedom,
+        most=most,
+        features=features,
+        smooth=cohort.smooth,
     )
 
 
@@ -101,6 +108,7 @@ def expect_others(
         cohort.spacing,
         settings,
         cohort.most_pairs,
+        cohort.smooth,
     )
     return list(executor.map(_expect_others, range(folds), shared=shared))
 
@@ -113,6 +121,7 @@ def _expect_others(
     spacing: float,
     settings: Estimate,
     most: float,
+    smooth: bool,
     part: int,
 ) -> Expectation:
     """Estimate from the specimens outside of one fold, or from all if there is but one fold."""
@@ -120,7 +129,7 @@ def _expect_others(
     # A cell that only this fold has would otherwise stop the estimate.
     if folds > 1 and np.isfinite(places[others, :, 0]).any(axis=0).all():
         places, features = places[others], features[others]
-    return expect(places, features, size, spacing, settings, most)
+    return expect(places, features, size, spacing, settings, most, smooth=smooth)
 
 
 def expect(
@@ -130,6 +139,8 @@ def expect(
     spacing: float,
     settings: Estimate,
     most: float,
+    *,
+    smooth: bool,
 ) -> Expectation:
     """Return what to expect of cells at ``places`` (N, m, 3) with ``features`` (N, m, d)."""
     cells, neighbours, predictors, conditionals = joint_gaussians(places, spacing, settings)
@@ -137,7 +148,7 @@ def expect(
     seen = np.isfinite(places[:, :, 0]).sum(axis=0)
     centres = centres_of(cells.covariances)
     means, freedom = cell_means(features), settings.freedom
-    return Expectation.of(field, centres, size, spacing, freedom, seen, most, means)
+    return Expectation.of(field, centres, size, spacing, freedom, seen, most, means, smooth=smooth)
 
 
 def _rematch(expected: Sequence[Expectation], afresh: bool, item: tuple[int, Placed]) -> Placed:
