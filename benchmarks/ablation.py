@@ -5,8 +5,8 @@ Run ``python benchmarks/ablation.py [ROW ...] [--workers N]``; it needs the real
 the test worms are not looked at. Each row also has what is known without names: the spread of a
 cell given its neighbours (geometric mean of standard deviations, voxels; lower is better; compare
 rows of the same section ``estimate``) and the share of the cells that an atlas of others confirms.
-Prints a table and merges the rows into ``benchmarks/results/ablation.json``; rows that are there
-are not computed again.
+Merges the rows into ``benchmarks/results/ablation.json``; rows that are there are not computed
+again. The table goes into ``docs/results.md``.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import eutely
 from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.evaluation import majority_names, pre_atlas
-from figures import keep, known, rows_with, table
+from figures import keep, known, put, rows_with
 from worms import worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ablation.json"
@@ -37,6 +37,16 @@ ROWS: dict[str, dict[str, Any]] = {
     "no rounds after fusion": {"refine.joint_rounds": 0},
 }
 """Name of the row -> settings that differ from the preset."""
+
+COLUMNS = {
+    "40 training worms": "row",
+    "confirmed by others": "confirmed",
+    "spread given neighbours": "spread",
+    "pre-atlas": "pre_atlas",
+    "30 other worms": "held_out",
+    "the same, `--adapt`": "held_out_adapted",
+}
+"""Heading -> key of a row."""
 
 
 def spread_of(atlas: Atlas) -> float:
@@ -66,6 +76,17 @@ def compute(name: str, workers: int) -> None:
     keep(RESULTS, "rows", {"rows": rows_with(RESULTS, "rows", [row], "row")})
 
 
+def markdown() -> str:
+    """Return the rows as a table, the preset first."""
+    found = {row["row"]: row for row in known(RESULTS)["rows"]["rows"]}
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    for name in ROWS:
+        if name in found:
+            cells = [str(found[name][key]) for key in COLUMNS.values()]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", nargs="*", default=list(ROWS))
@@ -74,4 +95,4 @@ if __name__ == "__main__":
     for one in given.rows:
         if one not in {row["row"] for row in known(RESULTS).get("rows", {}).get("rows", [])}:
             compute(one, given.workers)
-    table("without one step", known(RESULTS)["rows"]["rows"])
+    put("benchmarks/ablation.py", markdown())

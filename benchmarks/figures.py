@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Figures = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "results.md"
 
 
 def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
@@ -74,6 +76,13 @@ def table(title: str, rows: list[Figures]) -> None:
     for line in cells:
         print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
     sys.stdout.flush()
+
+
+def put(script: str, text: str) -> None:
+    """Write ``text`` into the page of results, between the marks of a script."""
+    begin, end = f"<!-- {script} -->\n", f"<!-- end of {script} -->\n"
+    before, rest = PAGE.read_text().split(begin)
+    PAGE.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
 
 
 def known(path: Path) -> Figures:

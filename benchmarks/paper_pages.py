@@ -4,19 +4,15 @@ Run ``python benchmarks/paper_pages.py``: draws SVG files into ``docs/images`` a
 into ``docs/results.md``, between two marks. Needs matplotlib (extra ``bench``).
 """
 
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from figures import Figures, known
+from figures import ROOT, Figures, known, put
 
-ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
-PAGE = ROOT / "docs" / "results.md"
-MARKS = "<!-- benchmarks/paper_pages.py -->\n", "<!-- until here -->\n"
 
 TITLES = {
     "test": "Test worms",
@@ -140,11 +136,7 @@ def main() -> None:
     drawn = figures()
     tables = [text for section in TITLES if (text := markdown(section))]
     pictures = [f"![{name}](images/{name}.svg)\n" for name in drawn]
-    before, rest = PAGE.read_text().split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    PAGE.write_text(
-        before + MARKS[0] + "\n" + "\n".join([*tables, *pictures]) + "\n" + MARKS[1] + after
-    )
+    put("benchmarks/paper_pages.py", "\n".join([*tables, *pictures]))
 
 
 if __name__ == "__main__":

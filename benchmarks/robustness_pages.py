@@ -6,10 +6,9 @@ tables into ``docs/results.md``, between two marks. Needs matplotlib (extra ``be
 
 from matplotlib.figure import Figure
 
-from figures import Figures, known
-from paper_pages import PAGE, ROOT, save
+from figures import ROOT, Figures, known, put
+from paper_pages import save
 
-MARKS = "<!-- benchmarks/robustness_pages.py -->\n", "<!-- until there -->\n"
 FOUND = known(ROOT / "benchmarks" / "results" / "robustness.json")
 COLUMNS = {
     "accuracy": ("accuracy", "{:.3f}"),
@@ -127,10 +126,7 @@ def main() -> None:
         markdown("25 worms with errors of one kind", rows_of("curves"), everything[:4]),
     ]
     pictures = [f"![{name}](images/{name}.svg)\n" for name in [*curves(), *calibration()]]
-    before, rest = PAGE.read_text().split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    text = "\n".join([one for one in tables if one] + pictures)
-    PAGE.write_text(before + MARKS[0] + "\n" + text + "\n" + MARKS[1] + after)
+    put("benchmarks/robustness_pages.py", "\n".join([one for one in tables if one] + pictures))
 
 
 if __name__ == "__main__":
