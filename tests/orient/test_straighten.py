@@ -70,6 +70,20 @@ def test_order_does_not_matter() -> None:
     )
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", ["line", "ring", "disc", "parts"])
+def test_odd_bodies_do_no_harm(shape: str) -> None:
+    random = np.random.default_rng(1)
+    x, angle = np.linspace(-1, 1, 300), np.linspace(0, 2 * np.pi, 300, endpoint=False)
+    points = {
+        "line": np.stack([x, 0 * x, 0 * x], 1),
+        "ring": np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1),
+        "disc": np.stack([*random.normal(size=(2, 300)), 0 * x], 1),
+        "parts": random.normal(size=(300, 3)) + np.repeat([[0, 0, 0], [50, 0, 0]], 150, axis=0),
+    }[shape]
+    assert np.isfinite(straighten(of(100 * points)).centroids).all()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_not_bent_stays(seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -47,6 +47,10 @@ SETTLED = 1e-3
 """Change of the nuclei's places along the line, in lengths of the body, that ends the fits."""
 
 
+TINY = 1e-12
+"""Length of a step of a line that stands still."""
+
+
 class Line(NamedTuple):
     """A centre line: its points, how far along it they lie, and the axes of its cross-sections.
 
@@ -136,7 +140,7 @@ def _fitted(
     line = BSpline(knots, fit, 3)(np.linspace(low, high, POINTS))
     steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
     forward = np.gradient(line, axis=0)
-    forward /= np.linalg.norm(forward, axis=1, keepdims=True)
+    forward /= np.maximum(np.linalg.norm(forward, axis=1, keepdims=True), TINY)
     across = np.empty_like(forward)
     last = np.eye(3)[np.abs(forward[0]).argmin()]
     for at, ahead in enumerate(forward):
