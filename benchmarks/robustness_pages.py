@@ -66,6 +66,12 @@ def with_means(rows: list[Figures]) -> list[Figures]:
     return found
 
 
+def amount(key: str) -> tuple[str, float]:
+    """Return the kind of error of a row, and how much of it."""
+    kind, value = key.split()
+    return kind, float(value)
+
+
 def curves() -> list[str]:
     """Draw accuracy, and nuclei wrongly left out, over the amount of each kind of error."""
     rows = rows_of("curves")
@@ -75,10 +81,8 @@ def curves() -> list[str]:
     for axes, (kind, label) in zip(
         figure.subplots(2, 2, sharey=True).flat, AXES.items(), strict=True
     ):
-        own = sorted(
-            (float(row["key"].split()[1]), row) for row in rows if row["key"].startswith(kind)
-        )
-        amounts = [amount for amount, _ in own]
+        own = sorted((amount(row["key"])[1], row) for row in rows if row["key"].startswith(kind))
+        amounts = [value for value, _ in own]
         axes.plot(amounts, [row["accuracy"] for _, row in own], "o-", ms=3, label="mean")
         axes.plot(amounts, [row["lowest"] for _, row in own], "o:", ms=3, label="lowest worm")
         axes.set(xlabel=label, ylabel="accuracy", ylim=(0, 1.02))
@@ -123,7 +127,11 @@ def main() -> None:
             ],
             everything,
         ),
-        markdown("25 worms with errors of one kind", rows_of("curves"), everything[:4]),
+        markdown(
+            "25 worms with errors of one kind",
+            sorted(rows_of("curves"), key=lambda row: amount(row["key"])),
+            everything[:4],
+        ),
     ]
     pictures = [f"![{name}](images/{name}.svg)\n" for name in [*curves(), *calibration()]]
     put("benchmarks/robustness_pages.py", "\n".join([one for one in tables if one] + pictures))

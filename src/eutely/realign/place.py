@@ -225,7 +225,21 @@ def warped_match(
 ) -> Placed:
     """Choose a pose, warp to soft, then to hard matches; cells are taken one by one."""
     found = [_warped(expected, posed, pins, features) for posed in _plausible(expected, poses)]
-    return min(found, key=lambda one: one.cost)
+    if len(found) == 1 or not expected.complete:
+        return min(found, key=lambda one: one.cost)
+    return min(found, key=lambda one: _by_usual_rates(expected, one, pins))
+
+
+def _by_usual_rates(expected: Expectation, found: Placed, pins: NDArray[np.int32] | None) -> float:
+    """Return the cost by which poses compare: with the rates of a specimen not known yet.
+
+    In a wrong pose much seems to be missing and spurious, which would be cheap by its own rates.
+    """
+    own = expected.loosened(found.error)
+    alone = own.unmatched(expected.background.start(len(found.posed)))
+    extra = what_features_say(expected, found.features, found.nuclei)
+    means, freedom = expected.field.means, expected.freedom
+    return assign(means, own.centres, found.warped, freedom, alone, pins, extra)[1]
 
 
 def _plausible(
