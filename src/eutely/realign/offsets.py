@@ -14,14 +14,9 @@ from eutely.costs.gaussian import Costs, to_atlas
 from eutely.kernel import kernel
 from eutely.problem import PairProblem
 from eutely.realign.consensus import fitted
-from eutely.realign.place import (
-    POSE_FREEDOM,
-    UNMATCHED,
-    Placed,
-    expectation,
-    refit,
-    warped_match,
-)
+from eutely.realign.expectation import expectation
+from eutely.realign.place import POSE_FREEDOM, UNMATCHED, Placed, warped_match
+from eutely.realign.warp import rewarp
 from eutely.solve import solve
 from eutely.solve.meanfield import assign
 from eutely.solve.softassign import SLACK, SWEEPS, Shares
@@ -53,12 +48,13 @@ def place_by_offsets(
         typical distance of neighbouring cells.
     """
     expected = expectation(atlas, spacing)
+    centres, body = expected.centres, expected.body
     if atlas.warp:
         before = warped_match(expected, poses)
         frame = before.warped
         for _ in range(ROUNDS - LINEAR):
             nuclei = solve(problem_of(atlas, frame, radii), "fast").matching
-            frame = refit(expected, before.posed, frame, nuclei)
+            frame = rewarp(before.posed, frame, nuclei, atlas.means, centres, body)
         return _matched(atlas, before.posed, frame, radii)
     settings = Realign()
     costs = [

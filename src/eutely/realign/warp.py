@@ -9,11 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
+from eutely.solve.softassign import Centres, squared_distances
+
 INTERVALS = 5
 """Pieces of the cubic splines along x."""
 
 RIDGE = 1.0
 """Weight of the squared coefficients, in matches: keeps ends with few nuclei where they are."""
+
+FREEDOM = 4.0
+"""Degrees of freedom of the weights of matches."""
 
 MARGIN = 0.05
 """By how much, in units of the body's length, the splines reach beyond the cells."""
@@ -91,6 +96,34 @@ def fit_warp(
     normal[np.diag_indices_from(normal)] += RIDGE
     found = np.linalg.solve(normal, weighted.T @ (targets - points))
     return Warp(body, np.asarray(found, dtype=np.float64))
+
+
+def rewarp(
+    posed: NDArray[np.float64],
+    warped: NDArray[np.float64],
+    nuclei: NDArray[np.int32],
+    means: NDArray[np.float64],
+    centres: Centres,
+    body: Body,
+) -> NDArray[np.float64]:
+    """Return a specimen warped anew, by matches that weigh less the farther off they are.
+
+    Parameters
+    ----------
+    posed, warped
+        (n, 3), its nuclei before any warp, and after the last one.
+    nuclei
+        (m,), the nucleus of each cell, or -1.
+    means, centres
+        (m, 3), where cells are expected, and how exactly.
+    body
+        that is warped.
+    """
+    cells = np.flatnonzero(nuclei >= 0)
+    own = nuclei[cells]
+    squared = squared_distances(means[cells], centres.whitening[cells], warped[own])
+    weights = (FREEDOM + 3) / (FREEDOM + squared)
+    return fit_warp(posed[own], means[cells], weights, body)(posed)
 
 
 def recentred(means: NDArray[np.float64], goal: NDArray[np.float64], body: Body) -> Warp:

@@ -9,14 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.config.model import Estimate
-from eutely.estimate import Gaussians, robust_gaussians
+from eutely.estimate import robust_gaussians
 from eutely.realign.background import most_pairs
 from eutely.realign.place import Placed
-from eutely.realign.warp import Body, fit_warp, recentred
-from eutely.solve.softassign import centres_of, squared_distances
-
-FREEDOM = 4.0
-"""Degrees of freedom of the weights of matches in the fit of a warp."""
+from eutely.realign.warp import Body, recentred, rewarp
+from eutely.solve.softassign import centres_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +91,12 @@ class Cohort:
         """Return the cohort with every specimen warped to the mean of all, in the poses' frame."""
         cells = robust_gaussians(self.places(), settings)
         body = Body.of(cells.means, self.size, smooth=self.smooth)
-        whitening = centres_of(cells.covariances).whitening
-        warped = [self._rewarp(number, cells, whitening, body) for number in range(len(self))]
-        return replace(self, warped=tuple(warped)).centred()
-
-    def _rewarp(
-        self, number: int, cells: Gaussians, whitening: NDArray[np.float64], body: Body
-    ) -> NDArray[np.float64]:
-        matched = np.flatnonzero(self.nuclei[number] >= 0)
-        own = self.nuclei[number][matched]
-        means = cells.means[matched]
-        squared = squared_distances(means, whitening[matched], self.warped[number][own])
-        weights = (FREEDOM + 3) / (FREEDOM + squared)
-        posed = self.posed[number]
-        return fit_warp(posed[own], means, weights, body)(posed)
+        centres = centres_of(cells.covariances)
+        warped = tuple(
+            rewarp(*one, cells.means, centres, body)
+            for one in zip(self.posed, self.warped, self.nuclei, strict=True)
+        )
+        return replace(self, warped=warped).centred()
 
     def centred(self) -> Cohort:
         """Return the cohort without the mean warp, so that its frame stays that of the poses."""

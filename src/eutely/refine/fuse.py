@@ -18,7 +18,7 @@ from eutely.estimate import Gaussians, joint_gaussians, prior_gaussians
 from eutely.execute import Executor
 from eutely.realign import Placed, match
 from eutely.realign.background import Background, Rates
-from eutely.realign.place import Expectation, what_features_say
+from eutely.realign.expectation import Expectation, what_features_say
 from eutely.refine.cohort import Cohort
 from eutely.refine.rounds import expect_others
 from eutely.solve.lap_dense import lap_dense

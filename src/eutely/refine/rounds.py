@@ -12,7 +12,7 @@ from eutely.estimate import Gaussians, joint_gaussians, robust_gaussians
 from eutely.execute import Executor
 from eutely.features import cell_means
 from eutely.realign import Placed, match, warped_match
-from eutely.realign.place import Expectation
+from eutely.realign.expectation import Expectation
 from eutely.refine.cohort import Cohort
 from eutely.solve.meanfield import Field
 from eutely.solve.softassign import centres_of
