@@ -21,7 +21,7 @@ sys.path.append(str(HERE.parent / "tests"))
 
 from eutely import Specimen, read  # noqa: E402
 from eutely.io.apo import read_apo  # noqa: E402
-from eutely.orient import Pose, orient  # noqa: E402
+from eutely.pose import Pose, orient  # noqa: E402
 from poses import (  # noqa: E402
     best_rolls,
     consensus,

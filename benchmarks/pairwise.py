@@ -24,7 +24,7 @@ from eutely.costs.dense import dense_costs
 from eutely.costs.gaussian import Costs, between
 from eutely.io.dd import read_dd
 from eutely.problem import PairProblem
-from eutely.solve import solve, solve_dense
+from eutely.solver import solve, solve_dense
 from figures import Figures, keep, memory, one_core, peak, rows_with, table, timed
 from worms import DATA, aligned, worms
 

@@ -15,9 +15,9 @@ from scipy.interpolate import BSpline
 from scipy.spatial.distance import cdist
 
 from eutely import Specimen, read, simulate
-from eutely.simulate import difficulty
-from eutely.simulate.difficulty import assigned
-from eutely.simulate.plan import nearest_distances
+from eutely.simulation import difficulty
+from eutely.simulation.difficulty import assigned
+from eutely.simulation.plan import nearest_distances
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("EUTELY_DATA", HERE.parents[1] / "shared" / "data"))

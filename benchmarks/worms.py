@@ -12,9 +12,9 @@ from scipy.interpolate import BSpline
 from eutely import Specimen, read
 from eutely.cliques import Cliques, Matchings
 from eutely.kernel import kernel
-from eutely.orient import orient
-from eutely.solve.lap_dense import lap_dense
-from eutely.solve.lap_sparse import lap_sparse, transpose
+from eutely.pose import orient
+from eutely.solver.lap_dense import lap_dense
+from eutely.solver.lap_sparse import lap_sparse, transpose
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("EUTELY_DATA", HERE.parents[1] / "shared" / "data"))

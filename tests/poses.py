@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from eutely import Specimen
-from eutely.orient import Pose
+from eutely.pose import Pose
 
 Array = NDArray[np.float64]
 

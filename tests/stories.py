@@ -7,7 +7,7 @@ from eutely.config.model import Estimate
 from eutely.estimate import estimate
 from eutely.evaluation import Score, evaluation
 from eutely.report import Shown, Story, Trial
-from eutely.simulate import simulate
+from eutely.simulation import simulate
 
 
 def toy_cohort(specimens: int = 6, cells: int = 60) -> tuple[Atlas, list[Shown]]:

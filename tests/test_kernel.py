@@ -9,7 +9,7 @@ from eutely import kernel as module
 from eutely.kernel import PATIENCE, _Announcement
 
 
-def compilations(monkeypatch, caplog, seconds, of="eutely.solve.local"):
+def compilations(monkeypatch, caplog, seconds, of="eutely.solver.local"):
     """Let a listener see compilations of so many seconds; return what was said."""
     clock = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
@@ -32,7 +32,7 @@ def test_long_compilation_is_announced_once(monkeypatch, caplog):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "of"), [([PATIENCE * 0.3] * 3, "eutely.solve.local"), ([99.0], "someone.else")]
+    ("seconds", "of"), [([PATIENCE * 0.3] * 3, "eutely.solver.local"), ([99.0], "someone.else")]
 )
 def test_short_or_foreign_compilation_is_not(monkeypatch, caplog, seconds, of):
     assert compilations(monkeypatch, caplog, seconds, of) == []
@@ -41,7 +41,7 @@ def test_short_or_foreign_compilation_is_not(monkeypatch, caplog, seconds, of):
 def test_an_inner_compilation_tells_before_the_outer_ends(monkeypatch, caplog):
     clock = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
-    function = SimpleNamespace(__module__="eutely.solve.local")
+    function = SimpleNamespace(__module__="eutely.solver.local")
     event = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
     listener = _Announcement()
     with caplog.at_level(logging.INFO, logger="eutely"):
@@ -54,6 +54,6 @@ def test_an_inner_compilation_tells_before_the_outer_ends(monkeypatch, caplog):
 
 
 def test_machine_code_is_kept_beside_the_package():
-    from eutely.solve.lap_dense import lap_dense
+    from eutely.solver.lap_dense import lap_dense
 
     assert module.CACHE in lap_dense._cache.cache_path

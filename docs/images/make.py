@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from scipy.ndimage import gaussian_filter
 
 from eutely import Specimen, simulate
-from eutely.simulate import Plan, Variation, body_plan
+from eutely.simulation import Plan, Variation, body_plan
 
 HERE = Path(__file__).parent
 NIGHT = np.array([0.035, 0.045, 0.075])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError
 from eutely.io import read
-from eutely.simulate import simulate
+from eutely.simulation import simulate
 from eutely.specimen import Specimen
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from scipy.spatial import KDTree
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError
 from eutely.features import scores
-from eutely.orient import orient, straighten
+from eutely.pose import orient, straighten
 from eutely.realign import Placed, expectation, place
 from eutely.realign.offsets import place_by_offsets
-from eutely.solve.softassign import FREE, NOBODYS
+from eutely.solver.softassign import FREE, NOBODYS
 from eutely.specimen import Specimen
 
 POSES = 4

@@ -31,7 +31,7 @@ FINITE = ("means", "size", "weights", "predictors", "offsets", "feature_means", 
 class Atlas:
     """Gaussians of ``m`` cells, of ``e`` pairs of neighbours, and of each cell given ``k`` others.
 
-    Immutable, checked on construction. The frame is that of `eutely.orient`: x along the body,
+    Immutable, checked on construction. The frame is that of `eutely.pose`: x along the body,
     the barycentre at the origin, all specimens brought to ``size``.
 
     Attributes
@@ -60,7 +60,7 @@ class Atlas:
     weights
         (3,) float64, of the costs of centroids, radii and offsets (lambda).
     size
-        (2,) float64, length and width to which specimens are brought, as of `eutely.orient.Pose`.
+        (2,) float64, length and width to which specimens are brought, as of `eutely.pose.Pose`.
     features
         d names of what nuclei have besides their place, as of `eutely.features`.
     feature_means

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.errors import SpecimenError
-from eutely.orient import orient
+from eutely.pose import orient
 from eutely.specimen import Specimen
 
 LARGE = 3.0

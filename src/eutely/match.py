@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.costs.gaussian import Costs, between
-from eutely.orient import Pose, orient, straighten
-from eutely.solve import solve
-from eutely.solve.lap_dense import lap_dense
+from eutely.pose import Pose, orient, straighten
+from eutely.solver import solve
+from eutely.solver.lap_dense import lap_dense
 from eutely.specimen import Specimen
 
 SPREAD_POSITION = (0.7, 0.23, 0.15)
@@ -52,7 +52,7 @@ class Match:
         (n,) float64, between the two in the common frame, in the first one's unit; NaN where
         unmatched.
     pose
-        of the second specimen that fits best, after `eutely.orient.straighten`.
+        of the second specimen that fits best, after `eutely.pose.straighten`.
     """
 
     partners: NDArray[np.int32]

@@ -14,9 +14,9 @@ from eutely.execute import Executor, Progress
 from eutely.kernel import kernel
 from eutely.parameters import Parameters
 from eutely.problem import PairProblem
-from eutely.solve import solve
-from eutely.solve.lap_dense import lap_dense
-from eutely.solve.solver import Effort
+from eutely.solver import solve
+from eutely.solver.lap_dense import lap_dense
+from eutely.solver.solver import Effort
 from eutely.specimen import Specimen
 
 Points = NDArray[np.float64]

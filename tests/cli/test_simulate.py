@@ -6,7 +6,7 @@ import pytest
 
 import eutely
 from eutely.cli import main
-from eutely.simulate import body_plan
+from eutely.simulation import body_plan
 
 
 def run(monkeypatch, *words):

@@ -18,7 +18,7 @@ from eutely.evaluation import majority_names, pre_atlas
 from eutely.execute import open_executor
 from eutely.io.runfolder import open_run
 from eutely.learn.cells import cells, find_cells, with_offsets
-from eutely.orient import orient
+from eutely.pose import orient
 from eutely.parameters import Parameters
 from eutely.realign.consensus import Aligned
 from eutely.refine import Cohort

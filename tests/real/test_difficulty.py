@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eutely import read, simulate
-from eutely.simulate import difficulty
+from eutely.simulation import difficulty
 
 
 def test_simulated_worms_are_as_hard_as_real_ones(data):

@@ -1,7 +1,7 @@
 import pytest
 
 from eutely.io.dd import read_dd
-from eutely.solve import solve
+from eutely.solver import solve
 
 
 @pytest.mark.parametrize(("name", "optimum"), [("motor1", -94.18), ("opengm1", -170.64)])

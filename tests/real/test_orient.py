@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from eutely import read
-from eutely.orient import orient
+from eutely.pose import orient
 from poses import best_rolls, consensus, errors, positions, random_motions, rotation_to
 
 

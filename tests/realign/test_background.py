@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_t
 
 from eutely.realign.background import LEAST, Background, Rates, most_pairs
-from eutely.solve.softassign import centres_of, student_costs
+from eutely.solver.softassign import centres_of, student_costs
 
 FREEDOM = 8.0
 

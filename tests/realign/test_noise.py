@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eutely.realign.noise import likeliest_error, loosened
-from eutely.solve.softassign import centres_of
+from eutely.solver.softassign import centres_of
 
 CELLS = 400
 

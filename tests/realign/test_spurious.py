@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from eutely.atlas import BINS
 from eutely.realign.spurious import CLUSTERED, WIDTH, crowd, crowding, oddity
-from eutely.solve.meanfield import Crowd
+from eutely.solver.meanfield import Crowd
 
 LATTICE = np.stack(np.meshgrid(*[np.arange(8.0)] * 3), axis=-1).reshape(-1, 3)
 

@@ -10,7 +10,7 @@ from eutely.errors import AtlasError
 from eutely.estimate import estimate
 from eutely.evaluation import majority_names, pre_atlas, score
 from eutely.execute import open_executor
-from eutely.orient import orient
+from eutely.pose import orient
 from eutely.refine import Cohort, choose_targets, refine
 from eutely.specimen import Specimen
 

@@ -8,7 +8,7 @@ from eutely.annotation import posed
 from eutely.config import Config, resolve
 from eutely.config.model import Estimate, Learn, Realign
 from eutely.execute import open_executor
-from eutely.orient import orient
+from eutely.pose import orient
 from eutely.supervised import cells_by_name, learn_weights
 from eutely.supervised.base import base_maps, maps_to
 

@@ -146,7 +146,7 @@ def drawn(
     import numpy as np
 
     from eutely.io.volumes import write_volume
-    from eutely.simulate.volume import draw
+    from eutely.simulation.volume import draw
 
     try:
         size = [float(part) for part in voxel_size.split(",")]

@@ -83,7 +83,7 @@ def _one(
     pairs: "Pairs", effort: str, time_limit: float | None, bound: bool, seed: int
 ) -> dict[str, Any]:
     """Solve the only pair of a file."""
-    from eutely.solve import solve as solve_pair
+    from eutely.solver import solve as solve_pair
 
     ((g, h, problem),) = pairs
     found = solve_pair(problem, effort, time_limit=time_limit, bound=bound, seed=seed)
@@ -100,8 +100,8 @@ def _many(
     """Find consistent matchings of all pairs; their cost, and how far from it the pairs alone."""
     from eutely.multi import MultiProblem, agreement, cycle_loss, synchronise
     from eutely.multi.direct import solve_direct, solve_pairs
-    from eutely.solve import EFFORTS
-    from eutely.solve.dual import lower_bound
+    from eutely.solver import EFFORTS
+    from eutely.solver.dual import lower_bound
 
     joint = MultiProblem.from_pairs(pairs)
     begin = perf_counter()

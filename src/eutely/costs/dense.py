@@ -20,7 +20,7 @@ def dense_costs(
     """Return the costs of matching any two nuclei of aligned specimens: (n_left, n_right).
 
     The dense counterpart of `eutely.costs.gaussian.between`, without costs of offsets; see
-    `eutely.solve.solve_dense`.
+    `eutely.solver.solve_dense`.
 
     Parameters
     ----------

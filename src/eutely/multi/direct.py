@@ -22,9 +22,9 @@ from eutely.errors import ProblemError
 from eutely.multi.joint import UNPLACED, Groups, MultiProblem, problem_of
 from eutely.multi.synchronise import synchronise
 from eutely.multi.trade import trade
-from eutely.solve import EFFORTS as SOLVER
-from eutely.solve import Effort as SolverEffort
-from eutely.solve import solve
+from eutely.solver import EFFORTS as SOLVER
+from eutely.solver import Effort as SolverEffort
+from eutely.solver import solve
 
 log = logging.getLogger("eutely")
 
@@ -43,7 +43,7 @@ class Effort(NamedTuple):
     Attributes
     ----------
     solver
-        named effort for each matching problem, see `eutely.solve.EFFORTS`.
+        named effort for each matching problem, see `eutely.solver.EFFORTS`.
     starts
         how often to begin anew at most, twice as often with few nuclei; the best result is kept,
         and the third time that it is found is enough.
@@ -135,7 +135,7 @@ def solve_pairs(
     joint
         the problems of all pairs.
     effort
-        for each problem, see `eutely.solve.solve`.
+        for each problem, see `eutely.solver.solve`.
     time_limit
         seconds for all of them, in equal shares.
     seed

@@ -9,7 +9,7 @@ import numpy as np
 from eutely.kernel import kernel
 from eutely.multi.partition import empty_clique, join, leave
 from eutely.multi.votes import may_meet
-from eutely.solve.lap_sparse import lap_sparse, transpose
+from eutely.solver.lap_sparse import lap_sparse, transpose
 
 
 @kernel

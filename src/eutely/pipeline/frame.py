@@ -15,7 +15,7 @@ from eutely.execute import Executor
 from eutely.features import feature_names, scores
 from eutely.io.record import Record, digest
 from eutely.io.runfolder import RunFolder
-from eutely.orient import Pose, orient, straighten
+from eutely.pose import Pose, orient, straighten
 from eutely.specimen import Specimen
 
 VERSION = 1

@@ -110,7 +110,7 @@ class Background(NamedTuple):
     def unmatched(self, rates: Rates, freedom: float) -> NDArray[np.float64]:
         """Return (m,), the cost of leaving each cell and a nucleus without each other.
 
-        It compares with `eutely.solve.softassign.student_costs`, which lack the constant of the
+        It compares with `eutely.solver.softassign.student_costs`, which lack the constant of the
         density.
         """
         present = np.clip(self.presence * (1 - rates.missing), LEAST, 1 - LEAST)

@@ -16,8 +16,8 @@ from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
 from eutely.realign.affine import fit_affine
 from eutely.realign.place import POSE_FREEDOM, UNMATCHED
-from eutely.solve.meanfield import assign
-from eutely.solve.softassign import centres_of
+from eutely.solver.meanfield import assign
+from eutely.solver.softassign import centres_of
 
 log = logging.getLogger("eutely")
 

@@ -12,8 +12,8 @@ from eutely.features import feature_costs
 from eutely.realign.background import Background, Rates
 from eutely.realign.noise import likeliest_error, loosened
 from eutely.realign.warp import Body
-from eutely.solve.meanfield import Field
-from eutely.solve.softassign import Centres, centres_of
+from eutely.solver.meanfield import Field
+from eutely.solver.softassign import Centres, centres_of
 
 
 class Expectation(NamedTuple):

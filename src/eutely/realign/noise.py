@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.solve.softassign import Centres, centres_of, squared_distances
+from eutely.solver.softassign import Centres, centres_of, squared_distances
 
 LEVELS = (0.0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 """Errors that are compared, in typical distances of neighbours: standard deviations of each

@@ -17,10 +17,10 @@ from eutely.realign.consensus import fitted
 from eutely.realign.expectation import expectation
 from eutely.realign.place import POSE_FREEDOM, UNMATCHED, Placed, warped_match
 from eutely.realign.warp import rewarp
-from eutely.solve import solve
-from eutely.solve.meanfield import assign
-from eutely.solve.softassign import SLACK, SWEEPS, Shares
-from eutely.solve.state import new_state
+from eutely.solver import solve
+from eutely.solver.meanfield import assign
+from eutely.solver.softassign import SLACK, SWEEPS, Shares
+from eutely.solver.state import new_state
 
 Points = NDArray[np.float64]
 

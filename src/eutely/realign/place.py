@@ -13,8 +13,8 @@ from eutely.realign.background import LEAST, Rates
 from eutely.realign.expectation import Expectation, error_of, what_features_say
 from eutely.realign.spurious import BENEFIT, crowd, oddity
 from eutely.realign.warp import fit_warp, rewarp
-from eutely.solve.meanfield import COOLING, assign, settle
-from eutely.solve.softassign import Shares, mean_places, soft_assign
+from eutely.solver.meanfield import COOLING, assign, settle
+from eutely.solver.softassign import Shares, mean_places, soft_assign
 
 POSE_FREEDOM = 20.0
 """Degrees of freedom when poses are compared: a few cells may be anywhere."""
@@ -89,7 +89,7 @@ def place(
     poses
         the nuclei (n, 3) in each pose to consider.
     pins
-        (n,), the cell that each nucleus must be, as of `eutely.solve.softassign.soft_assign`.
+        (n,), the cell that each nucleus must be, as of `eutely.solver.softassign.soft_assign`.
     features
         (n, d), scores of its nuclei in the features of the atlas.
     """

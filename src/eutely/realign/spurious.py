@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 from eutely.atlas import BINS
 from eutely.features import RIDGE, SHARED
 from eutely.kernel import kernel
-from eutely.solve.meanfield import Crowd
+from eutely.solver.meanfield import Crowd
 
 WIDTH = 0.1
 """Width of the bins of distances that may be too close, in typical distances of neighbours."""

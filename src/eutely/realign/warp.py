@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
-from eutely.solve.softassign import Centres, squared_distances
+from eutely.solver.softassign import Centres, squared_distances
 
 INTERVALS = 5
 """Pieces of the cubic splines along x."""

@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
 from eutely.refine.cohort import Cohort
-from eutely.solve.softassign import centres_of
+from eutely.solver.softassign import centres_of
 
 REACH = 3.0
 """Standard deviations of a typical cell within which lone nuclei belong to one new cell."""

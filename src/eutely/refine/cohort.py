@@ -13,7 +13,7 @@ from eutely.estimate import robust_gaussians
 from eutely.realign.background import most_pairs
 from eutely.realign.place import Placed
 from eutely.realign.warp import Body, recentred, rewarp
-from eutely.solve.softassign import centres_of
+from eutely.solver.softassign import centres_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,9 @@ from eutely.realign.background import Background, Rates
 from eutely.realign.expectation import Expectation, what_features_say
 from eutely.refine.cohort import Cohort
 from eutely.refine.rounds import expect_others
-from eutely.solve.lap_dense import lap_dense
-from eutely.solve.meanfield import Field, predict
-from eutely.solve.softassign import centres_of, squared_distances
+from eutely.solver.lap_dense import lap_dense
+from eutely.solver.meanfield import Field, predict
+from eutely.solver.softassign import centres_of, squared_distances
 
 EXCHANGED = 0.03
 """Share of specimens in which two cells must have exchanged a nucleus to be decided together."""

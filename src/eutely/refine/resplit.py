@@ -24,8 +24,8 @@ from eutely.execute import Executor
 from eutely.features import telling_scores
 from eutely.kernel import kernel
 from eutely.refine.cohort import Cohort
-from eutely.solve.meanfield import Field, settle
-from eutely.solve.softassign import centres_of
+from eutely.solver.meanfield import Field, settle
+from eutely.solver.softassign import centres_of
 
 CONFUSED = 0.03
 """Share of each other's nuclei, in the mean over specimens, from which two cells are confusable."""

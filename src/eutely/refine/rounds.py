@@ -14,8 +14,8 @@ from eutely.features import cell_means
 from eutely.realign import Placed, match, warped_match
 from eutely.realign.expectation import Expectation
 from eutely.refine.cohort import Cohort
-from eutely.solve.meanfield import Field
-from eutely.solve.softassign import centres_of
+from eutely.solver.meanfield import Field
+from eutely.solver.softassign import centres_of
 
 NO_NEIGHBOURS = 0
 """Neighbours of the cells while only places by themselves count."""

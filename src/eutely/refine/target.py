@@ -10,8 +10,8 @@ from scipy.spatial import KDTree
 
 from eutely.execute import Executor
 from eutely.realign.place import POSE_FREEDOM, UNMATCHED
-from eutely.solve.meanfield import assign
-from eutely.solve.softassign import centres_of
+from eutely.solver.meanfield import assign
+from eutely.solver.softassign import centres_of
 
 OTHERS = 8
 """Specimens that each one is compared with."""

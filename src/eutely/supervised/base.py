@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
-from eutely.solve.softassign import centres_of, squared_distances
+from eutely.solver.softassign import centres_of, squared_distances
 
 Map = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Matrix (3, 3) and shift (3,) of an affine map."""

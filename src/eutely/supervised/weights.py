@@ -14,7 +14,7 @@ from eutely.execute import Executor
 from eutely.learn.study import Journal, Trial, Values, optimise
 from eutely.learn.work import Progress
 from eutely.realign.offsets import problem_of
-from eutely.solve import solve
+from eutely.solver import solve
 
 Points = NDArray[np.float64]
 

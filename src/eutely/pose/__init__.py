@@ -1,0 +1,7 @@
+"""Rigid pre-alignment: barycentre, size, body axes, head/tail and roll, as ranked hypotheses."""
+
+from eutely.pose.hypotheses import orient
+from eutely.pose.pose import Pose
+from eutely.pose.straighten import straighten
+
+__all__ = ["Pose", "orient", "straighten"]

@@ -1,0 +1,153 @@
+"""From the nuclei of one individual to its possible poses, the most plausible first."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from eutely.errors import SpecimenError
+from eutely.pose.body import body, neighbour_distances
+from eutely.pose.pose import Pose
+from eutely.pose.symmetry import best_rolls, mirror_agreement, straightened
+from eutely.specimen import Specimen
+
+DOUBT = 4.0
+"""Standard errors by which the longest axis must win to be the only one considered."""
+
+FLAT = 1e-6
+"""Ratio of spreads below which a body has no extent in a direction."""
+
+
+def orient(specimen: Specimen, *, mirrored: bool = False) -> list[Pose]:
+    """Find the poses that ``specimen`` may have, from the positions of its nuclei alone.
+
+    The body axis is the axis of largest spread, the head its dense end. Roll is found by
+    left-right symmetry: the plane along the body at which nuclei find most partners at their
+    mirrored places. The list holds, for this plane and for the best one across it, both rolls
+    (half a turn apart) and both directions of the body: 8 poses; 8 more for each further axis
+    whose spread is not significantly smaller.
+
+    The score is a sum of logarithms: of the normal probability that axis, head and dorsal side
+    are told right, given the standard error of what tells them, and of the agreement with the
+    mirror image, per pair of nuclei.
+
+    Parameters
+    ----------
+    specimen
+        at least 4 nuclei at different places, not on one line. Its names, ids,
+        radii and order do not matter.
+    mirrored
+        add the mirror image of each pose, with the same score, behind it.
+
+    Returns
+    -------
+    list of Pose
+        Best first. Rotating the specimen rotates the poses.
+
+    Raises
+    ------
+    SpecimenError
+        When there are fewer than 4 nuclei at different places, or all lie on one line.
+    """
+    points = body(specimen)
+    centre = points.mean(axis=0)
+    points = points - centre
+    variances, vectors = np.linalg.eigh(points.T @ points / len(points))
+    variances, axes = variances[::-1], vectors.T[::-1]
+    if variances[1] <= max(FLAT**2 * variances[0], (1e-12 * np.abs(centre).max()) ** 2):
+        raise SpecimenError(
+            f"{specimen.name}: all nuclei are on one line, so that roll is undefined; "
+            "check the coordinates"
+        )
+
+    spacing = _spacing(points)
+    poses = []
+    for long in range(3):
+        # The logarithm of a variance has the standard error sqrt(2 / n), a difference of two
+        # of them sqrt(4 / n).
+        ratio = max(float(variances[long] / variances[0]), FLAT**2)
+        lag = np.log(ratio) / np.sqrt(4 / len(points))
+        if lag >= -DOUBT:
+            frame = np.roll(axes, -long, axis=0)
+            poses += _about(points, centre, frame, spacing, float(log_ndtr(lag)))
+    if mirrored:
+        flip = np.diag([1.0, 1.0, -1.0])
+        poses = [one for pose in poses for one in (pose, _turned(pose, flip))]
+    return sorted(poses, key=lambda pose: -pose.score)
+
+
+def _about(
+    points: NDArray[np.float64],
+    centre: NDArray[np.float64],
+    frame: NDArray[np.float64],
+    spacing: float,
+    score: float,
+) -> list[Pose]:
+    """Return the eight poses whose body axis is the first row of ``frame``."""
+    frame = frame * np.array([1.0, 1.0, np.linalg.det(frame)])[:, None]
+    inside = points @ frame.T
+    spread = inside.var(axis=0)
+    size = (float(np.sqrt(spread[0])), float(np.sqrt(spread[1:].mean())))
+    straight = straightened(inside)
+    head = _skew(inside[:, 0])
+    # With few nuclei neighbours are as far as the body is wide, and everything would agree.
+    planes = best_rolls(mirror_agreement(straight, min(spacing, size[1] / 2)))
+    poses = []
+    for roll, agreement in planes:
+        dorsal = _lean(straight[:, 1:] @ np.array([np.cos(roll), np.sin(roll)]))
+        for forward, upward in product((1.0, -1.0), repeat=2):
+            y = upward * (np.cos(roll) * frame[1] + np.sin(roll) * frame[2])
+            x = forward * frame[0]
+            plausible = (
+                score
+                + float(log_ndtr(forward * head) + log_ndtr(upward * dorsal))
+                + 0.5 * len(points) * (agreement - planes[0][1])
+            )
+            poses.append(_pose(np.stack([x, y, np.cross(x, y)]), centre, size, plausible))
+    return poses
+
+
+def _pose(
+    rotation: NDArray[np.float64],
+    centre: NDArray[np.float64],
+    size: tuple[float, float],
+    score: float,
+) -> Pose:
+    rotation.setflags(write=False)
+    return Pose(rotation, centre, size, score)
+
+
+def _turned(pose: Pose, turn: NDArray[np.float64]) -> Pose:
+    return replace(pose, rotation=turn @ pose.rotation)
+
+
+def _spacing(points: NDArray[np.float64]) -> float:
+    """Return the median distance to the nearest other nucleus."""
+    return float(np.median(neighbour_distances(points, 1)))
+
+
+def _skew(values: NDArray[np.float64]) -> float:
+    """Return how surely ``values`` have their long tail below, in standard errors.
+
+    Skewness has the standard error sqrt(6 / n). The long tail of a body is its sparse end.
+    """
+    inside = values - values.mean()
+    spread = float(inside.std())
+    if spread == 0:
+        return 0.0
+    return -float((inside**3).mean()) / spread**3 * float(np.sqrt(len(values) / 6))
+
+
+def _lean(values: NDArray[np.float64]) -> float:
+    """Return how surely the dense side of ``values`` is the upper one, in standard errors.
+
+    The median lies on the dense side of the mean. Their difference, in standard deviations, has
+    the standard error sqrt((pi / 2 - 1) / n), and outliers move it less than the skewness.
+    """
+    spread = float(values.std())
+    if spread == 0:
+        return 0.0
+    difference = float(np.median(values) - values.mean()) / spread
+    return difference * float(np.sqrt(len(values) / (np.pi / 2 - 1)))

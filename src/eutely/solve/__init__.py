@@ -1,5 +1,0 @@
-"""From a PairProblem to a matching, its objective and a lower bound: one technique a file."""
-
-from eutely.solve.solver import EFFORTS, Effort, Solution, solve, solve_dense
-
-__all__ = ["EFFORTS", "Effort", "Solution", "solve", "solve_dense"]

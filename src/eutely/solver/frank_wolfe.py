@@ -1,0 +1,124 @@
+"""Frank-Wolfe on the relaxed problem: follow linear assignments of the gradient, then round.
+
+The relaxed objective linear x + x Q x / 2 is lowered along the direction to the best assignment
+for its gradient, with the exact step. Prices of one assignment start the next, and the quadratic
+costs of the assignment are updated only where it changed.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from eutely.kernel import kernel
+from eutely.solver.lap_sparse import lap_again
+from eutely.solver.state import add_row
+
+PULL = 0.03
+"""How much rounding prefers a candidate that has the whole share of its node, in typical costs."""
+
+
+@kernel
+def barycentre(p: Any) -> Any:
+    """Return a point (c,) with equal shares for all candidates of a node, within both sides."""
+    x = np.empty(len(p.labels))
+    for a in range(len(x)):
+        i, s = p.owners[a], p.labels[a]
+        row = p.starts[i + 1] - p.starts[i]
+        column = p.column_starts[s + 1] - p.column_starts[s]
+        x[a] = 1.0 / max(row, column)
+    return x
+
+
+@kernel
+def product_of(p: Any, x: Any) -> Any:
+    """Return Q x (c,)."""
+    product = np.zeros(len(x))
+    for a in range(len(x)):
+        if x[a] != 0.0:
+            add_row(p, a, x[a], product)
+    return product
+
+
+@kernel
+def frank_wolfe(
+    p: Any,
+    linear: Any,
+    x: Any,
+    product: Any,
+    corner: Any,
+    corner_product: Any,
+    v: Any,
+    steps: int,
+) -> Any:
+    """Return the matching found from the point ``x``: (n_left,) int32, the candidate or -1.
+
+    Parameters
+    ----------
+    p
+        arrays of the problem.
+    linear
+        (c,) float64, linear costs to use instead of the problem's own.
+    x, product
+        (c,) float64, where to start, and Q x; where it ended on return.
+    corner, corner_product
+        (n_left,) int32 any matching, near the first assignment at best, and (c,) Q times it; the
+        last assignment on return.
+    v
+        (n_right,) float64, column prices, read and written.
+    steps
+        how many at most.
+    """
+    count = len(x)
+    gradient = linear + product
+    chosen = corner.copy()
+    for _ in range(steps):
+        lap_again(
+            p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v, chosen
+        )
+        slope, bend = 0.0, 0.0
+        for i in range(len(chosen)):
+            if chosen[i] != corner[i]:
+                if corner[i] >= 0:
+                    add_row(p, np.int64(corner[i]), -1.0, corner_product)
+                if chosen[i] >= 0:
+                    add_row(p, np.int64(chosen[i]), 1.0, corner_product)
+                corner[i] = chosen[i]
+        for i in range(len(chosen)):
+            if chosen[i] >= 0:
+                slope += gradient[chosen[i]]
+                bend += corner_product[chosen[i]] - 2.0 * product[chosen[i]]
+        size = 0.0
+        for a in range(count):
+            slope -= gradient[a] * x[a]
+            bend += product[a] * x[a]
+            size += abs(gradient[a] * x[a])
+        if slope >= -1e-9 * size:
+            break
+        step = 1.0
+        if bend > -slope:
+            step = -slope / bend
+        for a in range(count):
+            x[a] *= 1.0 - step
+            product[a] += step * (corner_product[a] - product[a])
+            gradient[a] = linear[a] + product[a]
+        for i in range(len(chosen)):
+            if chosen[i] >= 0:
+                x[chosen[i]] += step
+    pull = PULL * _spread(p, gradient)
+    for a in range(count):
+        gradient[a] -= pull * x[a]
+    lap_again(p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v, chosen)
+    return chosen
+
+
+@kernel
+def _spread(p: Any, costs: Any) -> float:
+    """Return by how much a candidate is dearer than the cheapest of its node, on average."""
+    total = 0.0
+    for i in range(len(p.starts) - 1):
+        least = np.inf
+        for a in range(p.starts[i], p.starts[i + 1]):
+            least = min(least, costs[a])
+        for a in range(p.starts[i], p.starts[i + 1]):
+            total += costs[a] - least
+    return total / max(len(costs), 1)

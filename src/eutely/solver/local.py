@@ -1,0 +1,172 @@
+"""Local search: each node moves, drops, swaps or ejects, again only when something near changed.
+
+All moves change one left node, or two of which the first takes the right node of the second. The
+change of the objective is the sum of the marginal costs' differences and, when the two are
+neighbours, the quadratic costs of their four candidates with one another.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from eutely.arrays import block
+from eutely.kernel import kernel
+from eutely.solver.state import change
+
+TOLERANCE = 1e-7
+"""Smallest improvement that counts, relative to the costs compared."""
+
+
+@kernel
+def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> None:
+    """Improve ``state`` until no move of any node does.
+
+    Parameters
+    ----------
+    p
+        arrays of the problem.
+    state
+        changed in place.
+    queue, waiting
+        (n_left,) int32, bool: the ``count`` first in ``queue`` are the nodes to look at, and
+        exactly they are marked in ``waiting``; all are done on return.
+    """
+    n = len(queue)
+    widest = 0
+    # With quadratic costs >= 0, a candidate never costs less than its linear cost.
+    floors = np.full(n, 0.0 if p.lowest[0] >= 0.0 else -np.inf)
+    for node in range(n):
+        widest = max(widest, p.starts[node + 1] - p.starts[node])
+        for a in range(p.starts[node], p.starts[node + 1]):
+            floors[node] = min(floors[node], p.linear[a])
+    edge_to = np.full(n, -1, dtype=np.int32)
+    own, new = np.empty(widest), np.empty(widest)
+    head, size = 0, count
+    while size > 0:
+        i = np.int64(queue[head])  # one integer type in all calls: compiled once
+        head = head + 1 if head + 1 < n else 0
+        size -= 1
+        waiting[i] = False
+        b, k, d = _best_move(p, state, i, floors, edge_to, own, new)
+        if b == -2:
+            continue
+        old = np.int64(state.chosen[i])
+        if k >= 0:
+            change(p, state, k, -1)
+            change(p, state, i, b)
+            if d >= 0:
+                change(p, state, k, d)
+            size = _wake(p, k, np.int64(-1), queue, waiting, head, size)
+        else:
+            change(p, state, i, b)
+        if old >= 0 and state.taken[p.labels[old]] >= 0:
+            old = np.int64(-1)  # no right node became free
+        size = _wake(p, i, old, queue, waiting, head, size)
+
+
+@kernel
+def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int) -> int:
+    """Queue node ``i``, its neighbours, and who could use the right node of ``a``, unless -1."""
+    n = len(queue)
+    if not waiting[i]:
+        waiting[i] = True
+        queue[(head + size) % n] = i
+        size += 1
+    for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
+        j = p.edge_ends[e]
+        if not waiting[j]:
+            waiting[j] = True
+            queue[(head + size) % n] = j
+            size += 1
+    if a >= 0:
+        s = p.labels[a]
+        for k in range(p.column_starts[s], p.column_starts[s + 1]):
+            j = p.owners[p.column_items[k]]
+            if not waiting[j]:
+                waiting[j] = True
+                queue[(head + size) % n] = j
+                size += 1
+    return size
+
+
+@kernel
+def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, own: Any, new: Any) -> Any:
+    """Return (candidate for i or -1, node k it is taken from or -1, candidate for k or -1).
+
+    The first is -2 when no move improves. Buffers: ``edge_to`` (n_left,) int32 is -1 everywhere,
+    before and after; ``own`` and ``new`` have room for one node's candidates.
+    """
+    marginal, taken = state.marginal, state.taken
+    a = np.int64(state.chosen[i])
+    now = marginal[a] if a >= 0 else 0.0
+    label = p.labels[a] if a >= 0 else -1
+    best = -TOLERANCE * (1.0 + abs(now))
+    move_b, move_d = -2, -1
+    move_k: Any = -1
+    if -now < best:
+        best, move_b = -now, -1
+    marked = False
+    first_b = p.starts[i]
+    width = p.starts[i + 1] - first_b
+    costs, labels = marginal[first_b : first_b + width], p.labels[first_b : first_b + width]
+    for at in range(width):
+        b = first_b + at
+        if b == a:
+            continue
+        gain = costs[at] - now
+        c = taken[np.uint32(labels[at])]
+        if c < 0:
+            if gain < best:
+                best, move_b, move_k, move_d = gain, b, -1, -1
+            continue
+        k = np.int64(p.owners[np.uint32(c)])
+        if gain - marginal[np.uint32(c)] + floors[k] >= best:
+            continue  # most moves end here, after a few look-ups
+        if not marked:
+            marked = True
+            for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
+                edge_to[p.edge_ends[e]] = e
+        edge = np.int64(edge_to[k])
+        if edge < 0 and gain >= best:
+            continue  # k alone gains nothing by leaving c, or finds that move itself
+        # b and c share a right node, so they have no quadratic cost.
+        first = p.starts[k]
+        count = p.starts[k + 1] - first
+        near = edge >= 0 and a >= 0
+        if near:
+            block(p, a, edge, own)
+        gain += (own[c - first] if near else 0.0) - marginal[c]
+        if gain < best:
+            best, move_b, move_k, move_d = gain, b, k, -1
+        loaded = bool(edge < 0)
+        lowest = 0.0 if loaded else p.lowest[0]
+        others = marginal[first : first + count]
+        for d in range(count):
+            total = gain + others[d]
+            if near:
+                total -= own[d]
+            if total + lowest >= best:
+                continue
+            s = p.labels[first + d]
+            if (taken[s] < 0 or s == label) and first + d != c:
+                if edge >= 0:
+                    # Only here the tables are read again: most moves were out of reach before.
+                    if not loaded:
+                        block(p, b, edge, new)
+                        loaded = True
+                    total += new[d]
+                if total < best:
+                    best, move_b, move_k, move_d = total, b, k, first + d
+    if marked:
+        for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
+            edge_to[p.edge_ends[e]] = -1
+    return move_b, move_k, move_d
+
+
+@kernel
+def search_around(p: Any, state: Any, changed: Any, count: int, queue: Any, waiting: Any) -> None:
+    """Run the local search from nodes that changed; neighbours follow when one moves again."""
+    for k in range(count):
+        queue[k] = changed[k]
+        waiting[changed[k]] = True
+    local_search(p, state, queue, waiting, count)

@@ -1,0 +1,210 @@
+"""Matching with cells that predict each other's places: mean field, cooled down.
+
+Each cell is expected where its neighbours say, its nucleus shared out softly among the nuclei near
+there; the mean of what it got is what it tells its neighbours in turn. Cooling from broad to exact
+costs lets a whole region settle together, where moving single nuclei would get stuck.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.kernel import kernel
+from eutely.solver.lap_dense import lap_dense
+from eutely.solver.softassign import (
+    CERTAIN,
+    FREE,
+    Centres,
+    Shares,
+    mean_points,
+    soft_assign,
+    student_costs,
+)
+
+COOLING = (4.0, 4.0, 2.0, 2.0, 1.4, 1.0, 1.0, 1.0, 1.0)
+"""Temperatures of a cold start; a warm one leaves out the first two."""
+
+LINGERING = (1.0,) * 5
+"""Temperatures to go on with where nuclei crowd each other, until it is settled who is left out."""
+
+INERTIA = 0.3
+"""Share of the old places in the new ones: keeps neighbours from overshooting in turns."""
+
+
+class Field(NamedTuple):
+    """Gaussians of cells given their neighbours.
+
+    Attributes
+    ----------
+    means
+        (m, 3) float64.
+    neighbours
+        (m, k) int32, -1 where there are fewer.
+    predictors
+        (m, k, 3, 3) float64, what a neighbour's displacement adds to the expected place.
+    centres
+        of the conditional covariances.
+    """
+
+    means: NDArray[np.float64]
+    neighbours: NDArray[np.int32]
+    predictors: NDArray[np.float64]
+    centres: Centres
+
+
+class Crowd(NamedTuple):
+    """Pairs of nuclei so close to each other that one of them may be spurious.
+
+    Attributes
+    ----------
+    pairs
+        (p, 2), numbers of nuclei.
+    costs
+        (p,) float64, of both being cells.
+    """
+
+    pairs: NDArray[np.intp]
+    costs: NDArray[np.float64]
+
+    def against(self, taken: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (n,), what it costs each nucleus to be a cell if others are to the extent (n,)."""
+        first, second = self.pairs.T
+        n = len(taken)
+        found = np.bincount(first, self.costs * taken[second], n)
+        found += np.bincount(second, self.costs * taken[first], n)
+        return np.asarray(found)
+
+
+class Settled(NamedTuple):
+    """Where the field came to rest.
+
+    Attributes
+    ----------
+    nuclei
+        (m,) int32, the nucleus of each cell, or -1.
+    cost
+        of this assignment: minus the log-density of each nucleus given the other cells.
+    expected
+        (m, 3), where each cell is expected.
+    shares
+        the soft assignment behind it.
+    """
+
+    nuclei: NDArray[np.int32]
+    cost: float
+    expected: NDArray[np.float64]
+    shares: Shares
+
+
+def settle(
+    field: Field,
+    points: NDArray[np.float64],
+    start: NDArray[np.float64],
+    *,
+    freedom: float = 8.0,
+    cooling: tuple[float, ...] = COOLING,
+    unmatched: float | NDArray[np.float64] = 1e4,
+    pins: NDArray[np.int32] | None = None,
+    extra: NDArray[np.float64] | None = None,
+    crowd: Crowd | None = None,
+) -> Settled:
+    """Match nuclei at ``points`` (n, 3) with the cells of ``field``.
+
+    Parameters
+    ----------
+    field, points
+        in one frame and unit.
+    start
+        (m, 3), where the cells are at first.
+    freedom
+        of the Student-t costs.
+    cooling
+        temperatures, at least one.
+    unmatched
+        cost of leaving a cell and a nucleus without each other; one, or one for each cell.
+    pins
+        (n,), as of `soft_assign`.
+    extra
+        (m, n), costs besides those of places; or None.
+    crowd
+        nuclei that are hardly both cells; or None.
+    """
+    places = np.array(start)
+    costs, taken = extra, np.ones(len(points))
+    others = np.zeros((len(places), len(points))) if extra is None else extra
+    if crowd is not None:
+        cooling = (*cooling, *LINGERING)
+        costs = others + crowd.against(taken)
+    for temperature in cooling:
+        expected = predict(field.means, field.neighbours, field.predictors, places)
+        shares = soft_assign(
+            expected,
+            field.centres,
+            points,
+            temperature=temperature,
+            freedom=freedom,
+            unmatched=unmatched,
+            pins=pins,
+            extra=costs,
+        )
+        places *= INERTIA
+        places += (1 - INERTIA) * mean_points(shares, points, expected)
+        if crowd is not None:
+            shared = np.bincount(shares.points, shares.values, len(points))
+            taken = (taken + np.minimum(shared, 1.0)) / 2
+            costs = others + crowd.against(taken)
+    nuclei, cost = assign(expected, field.centres, points, freedom, unmatched, pins, costs)
+    return Settled(nuclei, cost, expected, shares)
+
+
+def assign(
+    places: NDArray[np.float64],
+    centres: Centres,
+    points: NDArray[np.float64],
+    freedom: float,
+    unmatched: float | NDArray[np.float64],
+    pins: NDArray[np.int32] | None = None,
+    extra: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.int32], float]:
+    """Return the cheapest assignment (m,) of points to centres, -1 for none, and its cost.
+
+    A centre without a point adds what leaving it alone costs, beyond what it costs to leave all
+    points that cannot find a centre.
+    """
+    costs = student_costs(
+        np.ascontiguousarray(places),
+        centres.whitening,
+        centres.heights,
+        np.ascontiguousarray(points),
+        float(freedom),
+    )
+    if extra is not None:
+        costs += extra
+    alone = np.broadcast_to(np.asarray(unmatched, dtype=np.float64), len(costs))
+    gains = costs - alone[:, None]
+    if pins is not None:
+        pinned = np.flatnonzero(pins >= 0)
+        gains[:, pins != FREE] = np.inf
+        gains[pins[pinned]] = np.inf
+        gains[pins[pinned], pinned] = -CERTAIN
+    nuclei, _, _ = lap_dense(gains)
+    rows = np.flatnonzero(nuclei >= 0)
+    # Of more centres than points some must stay alone, whatever that costs.
+    spare = np.sort(alone[nuclei < 0])[max(len(costs) - len(points), 0) :]
+    return nuclei, float(costs[rows, nuclei[rows]].sum() + spare.sum())
+
+
+@kernel
+def predict(means: Any, neighbours: Any, predictors: Any, places: Any) -> Any:
+    """Return (m, 3), where each cell is expected when all others are at ``places``."""
+    expected = means.copy()
+    for i in range(len(means)):
+        for k in range(neighbours.shape[1]):
+            j = neighbours[i, k]
+            if j < 0:
+                break
+            for a in range(3):
+                for b in range(3):
+                    expected[i, a] += predictors[i, k, a, b] * (places[j, b] - means[j, b])
+    return expected

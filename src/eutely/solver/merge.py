@@ -1,0 +1,230 @@
+"""Merge of two matchings: where they differ, take the better of the two, part by part.
+
+Two matchings differ in alternating paths and cycles: left nodes that pass on right nodes to one
+another. Each such part can be switched or left as a whole and the result stays a matching, so the
+best combination is a quadratic problem of a few dozen binary variables, one a part. It starts from
+the better matching and is searched by flips with a short memory, so it never gets worse.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from eutely.arrays import pair_cost
+from eutely.kernel import kernel
+from eutely.solver.state import change
+
+
+@kernel
+def merge(p: Any, state: Any, other: Any, changed: Any) -> int:
+    """Switch those parts of ``state`` to ``other`` that together lower the objective most.
+
+    Parameters
+    ----------
+    p
+        arrays of the problem.
+    state
+        changed in place.
+    other
+        (n_left,) int32, the other matching: candidate of each left node, or -1.
+    changed
+        (n_left,) int32, receives the left nodes that changed.
+
+    Returns
+    -------
+    int
+        how many changed.
+    """
+    part, parts = _parts(p, state, other)
+    if parts == 0:
+        return 0
+    gains, starts, ends, weights = _binary_problem(p, state, other, part, parts)
+    on = best_flips(gains, starts, ends, weights)
+    count = 0
+    for i in range(len(part)):
+        if part[i] >= 0 and on[part[i]]:
+            changed[count] = i
+            count += 1
+            change(p, state, i, np.int64(-1))
+    for k in range(count):
+        change(p, state, np.int64(changed[k]), np.int64(other[changed[k]]))
+    return count
+
+
+@kernel
+def _root(parent: Any, i: int) -> int:
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@kernel
+def _parts(p: Any, state: Any, other: Any) -> Any:
+    """Return the part of each left node (-1 where the matchings agree), and the number of parts."""
+    n = len(other)
+    parent = np.arange(n).astype(np.int32)
+    for i in range(n):
+        b = other[i]
+        if b >= 0 and b != state.chosen[i]:
+            rival = state.taken[p.labels[b]]
+            if rival >= 0:
+                parent[_root(parent, i)] = _root(parent, p.owners[rival])
+    part = np.full(n, -1, dtype=np.int32)
+    count = 0
+    for i in range(n):
+        if other[i] != state.chosen[i]:
+            root = _root(parent, i)
+            if part[root] < 0:
+                part[root] = count
+                count += 1
+            part[i] = part[root]
+    return part, count
+
+
+@kernel
+def _cost(p: Any, a: int, b: int) -> float:
+    return pair_cost(p, a, b) if a >= 0 and b >= 0 else 0.0
+
+
+@kernel
+def _binary_problem(p: Any, state: Any, other: Any, part: Any, parts: int) -> Any:
+    """Return the change by each part alone, and by each two parts on top of that (as lists)."""
+    gains = np.zeros(parts)
+    sizes = np.zeros(parts + 1, dtype=np.int32)
+    room = 0
+    for i in range(len(part)):
+        if part[i] >= 0:
+            for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
+                j = p.edge_ends[e]
+                if j > i and part[j] >= 0:
+                    room += 1
+    first = np.empty(room, dtype=np.int32)
+    second = np.empty(room, dtype=np.int32)
+    extra = np.empty(room)
+    count = 0
+    for i in range(len(part)):
+        if part[i] < 0:
+            continue
+        a, b = state.chosen[i], other[i]
+        gains[part[i]] += (state.marginal[b] if b >= 0 else 0.0) - (
+            state.marginal[a] if a >= 0 else 0.0
+        )
+        for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
+            j = p.edge_ends[e]
+            if j <= i or part[j] < 0:
+                continue
+            c, d = state.chosen[j], other[j]
+            cross = _cost(p, b, d) - _cost(p, b, c) - _cost(p, a, d) + _cost(p, a, c)
+            if part[i] == part[j]:
+                gains[part[i]] += cross
+            elif cross != 0.0:
+                first[count], second[count], extra[count] = part[i], part[j], cross
+                sizes[part[i] + 1] += 1
+                sizes[part[j] + 1] += 1
+                count += 1
+    for k in range(parts):
+        sizes[k + 1] += sizes[k]
+    ends = np.empty(2 * count, dtype=np.int32)
+    weights = np.empty(2 * count)
+    fill = sizes.copy()
+    for k in range(count):
+        f, s = first[k], second[k]
+        ends[fill[f]], weights[fill[f]] = s, extra[k]
+        fill[f] += 1
+        ends[fill[s]], weights[fill[s]] = f, extra[k]
+        fill[s] += 1
+    return gains, sizes, ends, weights
+
+
+@kernel
+def best_flips(gains: Any, starts: Any, ends: Any, weights: Any) -> Any:
+    """Return the switches (m,) bool with the lowest sum found.
+
+    Two tabu searches, from all off and from all on. Where their results differ, groups of switches
+    that have nothing to do with one another are chosen from either, each group the better way.
+
+    Parameters
+    ----------
+    gains
+        (m,) change by each switch alone.
+    starts, ends, weights
+        for each switch, further changes when another one is on too; both directions.
+    """
+    m = len(gains)
+    low = np.zeros(m, dtype=np.bool_)
+    _tabu(gains, starts, ends, weights, low)
+    high = np.ones(m, dtype=np.bool_)
+    _tabu(gains, starts, ends, weights, high)
+    group = np.empty(m, dtype=np.int32)
+    seen = np.zeros(m, dtype=np.bool_)
+    for k in range(m):
+        if low[k] == high[k] or seen[k]:
+            continue
+        group[0] = k
+        seen[k] = True
+        size, at = 1, 0
+        difference = 0.0
+        while at < size:
+            j = group[at]
+            at += 1
+            sign = 1.0 if high[j] else -1.0
+            change_ = gains[j]
+            for e in range(starts[j], starts[j + 1]):
+                o = ends[e]
+                if low[o] != high[o]:
+                    if not seen[o]:
+                        seen[o] = True
+                        group[size] = o
+                        size += 1
+                    # The pair counts from both ends: half of what it is with both as in each.
+                    change_ += 0.5 * weights[e]
+                elif low[o]:
+                    change_ += weights[e]
+            difference += sign * change_
+        if difference < 0.0:
+            for q in range(size):
+                low[group[q]] = high[group[q]]
+    return low
+
+
+@kernel
+def _tabu(gains: Any, starts: Any, ends: Any, weights: Any, on: Any) -> None:
+    """Lower the sum from the switches ``on`` by flips; one flipped stays for a few steps."""
+    m = len(gains)
+    best = on.copy()
+    delta = np.empty(m)  # of flipping each now
+    for k in range(m):
+        delta[k] = gains[k]
+        for e in range(starts[k], starts[k + 1]):
+            if on[ends[e]]:
+                delta[k] += weights[e]
+        if on[k]:
+            delta[k] = -delta[k]
+    until = np.zeros(m, dtype=np.int64)
+    value, lowest = 0.0, -1e-9
+    since, step = 0, 0
+    patience = min(m + 10, 1000)
+    memory = min(m // 4 + 1, 8)
+    while since < patience:
+        step += 1
+        since += 1
+        least, at = np.inf, -1
+        for k in range(m):
+            if delta[k] < least and (until[k] < step or value + delta[k] < lowest):
+                least, at = delta[k], k
+        if at < 0:
+            break
+        value += least
+        on[at] = not on[at]
+        sign = 1.0 if on[at] else -1.0
+        delta[at] = -delta[at]
+        until[at] = step + memory
+        for k in range(starts[at], starts[at + 1]):
+            j = ends[k]
+            delta[j] += sign * weights[k] * (-1.0 if on[j] else 1.0)
+        if value < lowest:
+            lowest = value - 1e-9 * (1.0 + abs(value))
+            best[:] = on
+            since = 0
+    on[:] = best
