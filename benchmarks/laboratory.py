@@ -27,7 +27,7 @@ from eutely.parameters import Parameters
 from eutely.pipeline.estimator import Estimator
 from eutely.pipeline.frame import Framed, framed, in_order
 from eutely.pipeline.refined import improved
-from eutely.realign.consensus import Aligned
+from eutely.align.consensus import Aligned
 from eutely.refine import Cohort
 from figures import Figures, keep, table
 from published import PUBLISHED

@@ -37,7 +37,7 @@ from eutely.pairs import match_pairs
 from eutely.parameters import Parameters, Triple
 from eutely.pipeline.frame import Framed
 from eutely.pipeline.weighed import weights_by_name
-from eutely.realign.consensus import Aligned
+from eutely.align.consensus import Aligned
 from eutely.refine import Cohort
 from eutely.specimen import Specimen
 from eutely.supervised import cells_by_name, names_of

@@ -20,7 +20,7 @@ from eutely.io.runfolder import open_run
 from eutely.learn.cells import cells, find_cells, with_offsets
 from eutely.pose import orient
 from eutely.parameters import Parameters
-from eutely.realign.consensus import Aligned
+from eutely.align.consensus import Aligned
 from eutely.refine import Cohort
 from eutely.specimen import Specimen
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from eutely.config.model import Realign
 from eutely.execute import Executor, open_executor
 from eutely.parameters import Parameters
-from eutely.realign.affine import fit_affine
-from eutely.realign.consensus import Aligned, align, fitted, realign, settle_poses
+from eutely.align.affine import fit_affine
+from eutely.align.consensus import Aligned, align, fitted, realign, settle_poses
 
 Points = NDArray[np.float64]
 TURNS = [np.diag(signs) for signs in ([1.0, 1, 1], [1, -1, -1], [-1, -1, 1], [-1, 1, -1])]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eutely.realign import fit_affine, fit_warp
-from eutely.realign.warp import Body
+from eutely.align.warp import Body
 
 BODY = Body(-550.0, 550.0, 20.0)
 

@@ -33,7 +33,7 @@ from eutely.learn.work import Progress as TrialProgress
 from eutely.multi import synchronise
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
-from eutely.realign.consensus import Aligned, align, realign
+from eutely.align.consensus import Aligned, align, realign
 from eutely.refine import Cohort
 from eutely.watch import Watch, nobody
 

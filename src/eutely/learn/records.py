@@ -12,7 +12,7 @@ from eutely.io.record import Record, pieces
 from eutely.learn.stages import Learned
 from eutely.learn.study import Trial
 from eutely.parameters import Parameters
-from eutely.realign.consensus import Aligned
+from eutely.align.consensus import Aligned
 
 
 def aligned_saved(cohort: Aligned) -> Record:

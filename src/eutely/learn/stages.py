@@ -81,7 +81,7 @@ def learn(
     Parameters
     ----------
     frames, radii, distance
-        of all specimens, aligned (see `eutely.realign.consensus.Aligned`).
+        of all specimens, aligned (see `eutely.align.consensus.Aligned`).
     spacing
         typical distance of neighbouring nuclei.
     neighbours

@@ -1,9 +1,9 @@
 """From a pose to the frame of the atlas: affine maps, the smooth warp, and matching in it."""
 
-from eutely.realign.affine import fit_affine
+from eutely.align.affine import fit_affine
 from eutely.realign.expectation import expectation
 from eutely.realign.place import Placed, match, place, warped_match
-from eutely.realign.warp import Warp, fit_warp
+from eutely.align.warp import Warp, fit_warp
 
 __all__ = [
     "Placed",

@@ -11,7 +11,7 @@ from eutely.atlas import Atlas
 from eutely.features import feature_costs
 from eutely.realign.background import Background, Rates
 from eutely.realign.noise import likeliest_error, loosened
-from eutely.realign.warp import Body
+from eutely.align.warp import Body
 from eutely.solver.meanfield import Field
 from eutely.solver.softassign import Centres, centres_of
 

@@ -13,10 +13,10 @@ from eutely.config.model import Realign
 from eutely.costs.gaussian import Costs, to_atlas
 from eutely.kernel import kernel
 from eutely.problem import PairProblem
-from eutely.realign.consensus import fitted
+from eutely.align.consensus import fitted
 from eutely.realign.expectation import expectation
 from eutely.realign.place import POSE_FREEDOM, UNMATCHED, Placed, warped_match
-from eutely.realign.warp import rewarp
+from eutely.align.warp import rewarp
 from eutely.solver import solve
 from eutely.solver.meanfield import assign
 from eutely.solver.softassign import SLACK, SWEEPS, Shares

@@ -2,6 +2,6 @@
 
 from eutely.refine.build import refine
 from eutely.refine.cohort import Cohort
-from eutely.refine.target import choose_targets
+from eutely.align.target import choose_targets
 
 __all__ = ["Cohort", "choose_targets", "refine"]

@@ -12,7 +12,7 @@ from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
 from eutely.realign.background import most_pairs
 from eutely.realign.place import Placed
-from eutely.realign.warp import Body, recentred, rewarp
+from eutely.align.warp import Body, recentred, rewarp
 from eutely.solver.softassign import centres_of
 
 

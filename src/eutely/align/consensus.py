@@ -14,7 +14,7 @@ from eutely.execute import Executor
 from eutely.multi import specimen_agreement, synchronise
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
-from eutely.realign.affine import fit_affine
+from eutely.align.affine import fit_affine
 from eutely.realign.place import POSE_FREEDOM, UNMATCHED
 from eutely.solver.meanfield import assign
 from eutely.solver.softassign import centres_of

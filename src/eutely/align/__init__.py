@@ -1,0 +1,1 @@
+"""How specimens are brought together: poses by consensus, affine maps, smooth warps."""
