@@ -13,8 +13,9 @@ from eutely.atlas import Atlas
 from eutely.errors import AtlasError
 from eutely.features import scores
 from eutely.pose import orient, straighten
-from eutely.realign import Placed, expectation, place
-from eutely.realign.offsets import place_by_offsets
+from eutely.fit.model import expectation
+from eutely.fit.place import Placed, place
+from eutely.fit.quadratic import place_by_offsets
 from eutely.solver.softassign import FREE, NOBODYS
 from eutely.specimen import Specimen
 
@@ -118,7 +119,7 @@ def annotate(
 
 
 def _pinned(specimen: Specimen, atlas: Atlas, pins: Mapping[int, int]) -> NDArray[np.int32]:
-    """Return (n,), the cell that each nucleus must be, as `eutely.realign.place` takes it."""
+    """Return (n,), the cell that each nucleus must be, as `eutely.fit.place` takes it."""
     fixed = np.full(len(specimen), FREE, np.int32)
     for nucleus, cell in pins.items():
         if not 0 <= nucleus < len(specimen):

@@ -67,7 +67,7 @@ class Atlas:
         (m, d) float64, mean normal scores of the cells.
     crowding
         (10,) float64, how much speaks against two nuclei being both cells, as of
-        `eutely.realign.spurious`, for distances of 0.05, 0.15, ... 0.95 of the typical one.
+        `eutely.fit.spurious`, for distances of 0.05, 0.15, ... 0.95 of the typical one.
     specimens
         number of specimens it was estimated from.
     names

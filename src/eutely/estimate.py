@@ -14,7 +14,7 @@ from eutely.config.model import Estimate
 from eutely.errors import AtlasError
 from eutely.features import cell_means
 from eutely.kernel import kernel
-from eutely.realign.spurious import crowding
+from eutely.fit.spurious import crowding
 from eutely.specimen import UNKNOWN
 
 ROUNDS = 8

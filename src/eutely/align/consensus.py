@@ -15,7 +15,7 @@ from eutely.multi import specimen_agreement, synchronise
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
 from eutely.align.affine import fit_affine
-from eutely.realign.place import POSE_FREEDOM, UNMATCHED
+from eutely.fit.place import POSE_FREEDOM, UNMATCHED
 from eutely.solver.meanfield import assign
 from eutely.solver.softassign import centres_of
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.execute import Executor
-from eutely.realign.place import POSE_FREEDOM, UNMATCHED
+from eutely.fit.place import POSE_FREEDOM, UNMATCHED
 from eutely.solver.meanfield import assign
 from eutely.solver.softassign import centres_of
 

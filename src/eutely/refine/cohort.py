@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
-from eutely.realign.background import most_pairs
-from eutely.realign.place import Placed
+from eutely.fit.rates import most_pairs
+from eutely.fit.place import Placed
 from eutely.align.warp import Body, recentred, rewarp
 from eutely.solver.softassign import centres_of
 

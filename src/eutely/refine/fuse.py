@@ -16,9 +16,9 @@ from scipy.sparse.csgraph import connected_components
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, joint_gaussians, prior_gaussians
 from eutely.execute import Executor
-from eutely.realign import Placed, match
-from eutely.realign.background import Background, Rates
-from eutely.realign.expectation import Expectation, what_features_say
+from eutely.fit.place import Placed, match
+from eutely.fit.rates import Background, Rates
+from eutely.fit.model import Expectation, what_features_say
 from eutely.refine.cohort import Cohort
 from eutely.refine.rounds import expect_others
 from eutely.solver.lap_dense import lap_dense

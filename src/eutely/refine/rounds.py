@@ -11,8 +11,8 @@ from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, joint_gaussians, robust_gaussians
 from eutely.execute import Executor
 from eutely.features import cell_means
-from eutely.realign import Placed, match, warped_match
-from eutely.realign.expectation import Expectation
+from eutely.fit.place import Placed, match, warped_match
+from eutely.fit.model import Expectation
 from eutely.refine.cohort import Cohort
 from eutely.solver.meanfield import Field
 from eutely.solver.softassign import centres_of

@@ -13,7 +13,7 @@ from eutely.atlas import Atlas
 from eutely.execute import Executor
 from eutely.learn.study import Journal, Trial, Values, optimise
 from eutely.learn.work import Progress
-from eutely.realign.offsets import problem_of
+from eutely.fit.quadratic import problem_of
 from eutely.solver import solve
 
 Points = NDArray[np.float64]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
 from eutely.features import feature_costs
-from eutely.realign.background import Background, Rates
-from eutely.realign.noise import likeliest_error, loosened
+from eutely.fit.rates import Background, Rates
+from eutely.fit.noise import likeliest_error, loosened
 from eutely.align.warp import Body
 from eutely.solver.meanfield import Field
 from eutely.solver.softassign import Centres, centres_of
@@ -38,7 +38,7 @@ class Expectation(NamedTuple):
     spacing
         typical distance of neighbouring cells.
     crowding
-        as of `eutely.realign.spurious`; without any, nothing is held against odd nuclei: while
+        as of `eutely.fit.spurious`; without any, nothing is held against odd nuclei: while
         cells are still being found, a nucleus may have none for want of its cell.
     """
 

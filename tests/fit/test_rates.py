@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_t
 
-from eutely.realign.background import LEAST, Background, Rates, most_pairs
+from eutely.fit.rates import LEAST, Background, Rates, most_pairs
 from eutely.solver.softassign import centres_of, student_costs
 
 FREEDOM = 8.0

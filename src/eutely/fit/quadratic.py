@@ -14,8 +14,8 @@ from eutely.costs.gaussian import Costs, to_atlas
 from eutely.kernel import kernel
 from eutely.problem import PairProblem
 from eutely.align.consensus import fitted
-from eutely.realign.expectation import expectation
-from eutely.realign.place import POSE_FREEDOM, UNMATCHED, Placed, warped_match
+from eutely.fit.model import expectation
+from eutely.fit.place import POSE_FREEDOM, UNMATCHED, Placed, warped_match
 from eutely.align.warp import rewarp
 from eutely.solver import solve
 from eutely.solver.meanfield import assign

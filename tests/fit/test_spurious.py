@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eutely.atlas import BINS
-from eutely.realign.spurious import CLUSTERED, WIDTH, crowd, crowding, oddity
+from eutely.fit.spurious import CLUSTERED, WIDTH, crowd, crowding, oddity
 from eutely.solver.meanfield import Crowd
 
 LATTICE = np.stack(np.meshgrid(*[np.arange(8.0)] * 3), axis=-1).reshape(-1, 3)

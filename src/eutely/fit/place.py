@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from eutely.realign.background import LEAST, Rates
-from eutely.realign.expectation import Expectation, error_of, what_features_say
-from eutely.realign.spurious import BENEFIT, crowd, oddity
+from eutely.fit.rates import LEAST, Rates
+from eutely.fit.model import Expectation, error_of, what_features_say
+from eutely.fit.spurious import BENEFIT, crowd, oddity
 from eutely.align.warp import fit_warp, rewarp
 from eutely.solver.meanfield import COOLING, assign, settle
 from eutely.solver.softassign import Shares, mean_places, soft_assign

@@ -1,0 +1,1 @@
+"""One specimen and an atlas: pose, warp, matching, missing and spurious nuclei, features."""
