@@ -19,16 +19,16 @@ from eutely.execute import Executor
 from eutely.io.journal import Journal
 from eutely.io.record import Record, digest
 from eutely.io.runfolder import RunFolder
-from eutely.learn import Learned
-from eutely.learn import cells as steps
-from eutely.learn.records import aligned_of, aligned_saved, matchings_of, matchings_saved
+from eutely.find.learn import Learned
+from eutely.find.learn import cells as steps
+from eutely.find.learn.records import aligned_of, aligned_saved, matchings_of, matchings_saved
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
 from eutely.pipeline.estimator import Estimator
 from eutely.pipeline.frame import Framed, framed, in_order
 from eutely.pipeline.refined import improved
 from eutely.align.consensus import Aligned
-from eutely.refine import Cohort
+from eutely.find.refine import Cohort
 from figures import Figures, keep, table
 from published import PUBLISHED
 from worms import DATA, worms

@@ -30,17 +30,17 @@ from eutely.costs.gaussian import Costs, between
 from eutely.execute import open_executor
 from eutely.io.atlas import write_atlas
 from eutely.io.runfolder import open_run
-from eutely.learn import cells as steps
-from eutely.learn.work import loss_of
+from eutely.find.learn import cells as steps
+from eutely.find.learn.work import loss_of
 from eutely.multi import MultiProblem, solve_direct, synchronise
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters, Triple
 from eutely.pipeline.frame import Framed
 from eutely.pipeline.weighed import weights_by_name
 from eutely.align.consensus import Aligned
-from eutely.refine import Cohort
+from eutely.find.refine import Cohort
 from eutely.specimen import Specimen
-from eutely.supervised import cells_by_name, names_of
+from eutely.find.named import cells_by_name, names_of
 from figures import Figures
 from laboratory import Lab, TimedRun, among, changed, figures, part, watch
 

@@ -39,7 +39,7 @@ from eutely.io.apo import read_apo  # noqa: E402
 from eutely.io.runfolder import open_run  # noqa: E402
 from eutely.pipeline.estimator import Estimator  # noqa: E402
 from eutely.pipeline.frame import framed, in_order  # noqa: E402
-from eutely.refine import choose_targets, refine  # noqa: E402
+from eutely.find.refine import choose_targets, refine  # noqa: E402
 from figures import Figures, keep, known, rows_with, table  # noqa: E402
 from poses import bent, random_motions  # noqa: E402
 from worms import DATA, worms  # noqa: E402

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from eutely.learn import Learned
-from eutely.learn.study import Trial
+from eutely.find.learn import Learned
+from eutely.find.learn.study import Trial
 from eutely.parameters import Parameters
 from eutely.pipeline.learned import chosen_of, trials_of
 

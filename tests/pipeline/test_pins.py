@@ -13,7 +13,7 @@ from eutely.errors import EutelyError, ReadError
 from eutely.io.pins import read_pins
 from eutely.pipeline.pins import by_specimen, cells_of, pinned
 from eutely.pipeline.stages import Built
-from eutely.refine import Cohort
+from eutely.find.refine import Cohort
 from eutely.specimen import Specimen
 
 

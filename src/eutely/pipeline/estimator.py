@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from eutely.atlas import Atlas
 from eutely.config import Config
 from eutely.estimate import estimate
-from eutely.learn.cells import with_offsets
+from eutely.find.learn.steps import with_offsets
 from eutely.pipeline.frame import Framed
-from eutely.refine import Cohort
+from eutely.find.refine import Cohort
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isclose
 
-from eutely.learn import Learned
+from eutely.find.learn import Learned
 
 STAGES = ("linear", "sparsity", "offsets")
 

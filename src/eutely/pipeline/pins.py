@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError
 from eutely.evaluation import comparable, majority_names
-from eutely.refine import Cohort
+from eutely.find.refine import Cohort
 from eutely.specimen import Specimen
 
 log = logging.getLogger("eutely")

@@ -8,7 +8,7 @@ import numpy as np
 
 from eutely.annotation import Annotation
 from eutely.io.record import Record, pieces
-from eutely.refine import Cohort
+from eutely.find.refine import Cohort
 
 
 def same(record: Record) -> Record:

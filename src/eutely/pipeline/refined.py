@@ -14,8 +14,8 @@ from eutely.io.record import Record, digest
 from eutely.io.runfolder import RunFolder
 from eutely.pipeline.frame import Framed
 from eutely.pipeline.records import cohort_of, cohort_saved, same
-from eutely.refine import Cohort, choose_targets, refine
-from eutely.refine.rounds import joint_round
+from eutely.find.refine import Cohort, choose_targets, refine
+from eutely.find.refine.rounds import joint_round
 from eutely.watch import Watch
 
 log = logging.getLogger("eutely")

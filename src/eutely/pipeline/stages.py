@@ -21,8 +21,8 @@ from eutely.features import feature_names
 from eutely.io.atlas import write_atlas
 from eutely.io.record import digest
 from eutely.io.runfolder import RunFolder, open_run
-from eutely.learn import Learned
-from eutely.learn.cells import find_cells
+from eutely.find.learn import Learned
+from eutely.find.learn.steps import find_cells
 from eutely.pipeline import refined
 from eutely.pipeline.estimator import Estimator
 from eutely.pipeline.frame import content, framed, in_order
@@ -32,7 +32,7 @@ from eutely.pipeline.records import annotations_of, annotations_saved
 from eutely.pipeline.results import write_results
 from eutely.pipeline.weighed import weights_by_name
 from eutely.specimen import Specimen
-from eutely.supervised import cells_by_name, names_of
+from eutely.find.named import cells_by_name, names_of
 from eutely.watch import Watch, nobody
 
 log = logging.getLogger("eutely")

@@ -11,8 +11,8 @@ from eutely.io.record import Record, digest
 from eutely.io.runfolder import RunFolder
 from eutely.pipeline.estimator import Estimator
 from eutely.pipeline.frame import Framed
-from eutely.refine import Cohort
-from eutely.supervised import learn_weights
+from eutely.find.refine import Cohort
+from eutely.find.named import learn_weights
 from eutely.watch import Watch
 
 VERSION = 1

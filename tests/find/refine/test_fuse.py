@@ -7,8 +7,8 @@ import pytest
 
 from eutely.config.model import Estimate
 from eutely.execute import open_executor
-from eutely.refine.cohort import Cohort
-from eutely.refine.fuse import fuse
+from eutely.cells import Cohort
+from eutely.find.refine.fuse import fuse
 
 COUNT, CELLS = 20, 24
 
@@ -57,7 +57,7 @@ def test_a_cell_gets_its_nuclei_back_from_wherever_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Cell 7 is lacking; in each specimen its nucleus has gone to another cell."""
-    monkeypatch.setattr("eutely.refine.fuse.EXCHANGED", 0.2)
+    monkeypatch.setattr("eutely.find.refine.fuse.EXCHANGED", 0.2)
     truth = cohort()
     strayed = []
     for number, own in enumerate(truth.nuclei):

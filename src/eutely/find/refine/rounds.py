@@ -13,7 +13,7 @@ from eutely.execute import Executor
 from eutely.features import cell_means
 from eutely.fit.place import Placed, match, warped_match
 from eutely.fit.model import Expectation
-from eutely.refine.cohort import Cohort
+from eutely.cells import Cohort
 from eutely.solver.meanfield import Field
 from eutely.solver.softassign import centres_of
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from eutely.config import Config
 from eutely.errors import EutelyError
 from eutely.evaluation import comparable, spellings
-from eutely.refine import Cohort
+from eutely.find.refine import Cohort
 from eutely.specimen import Specimen
-from eutely.supervised.base import SHARED, base_maps
+from eutely.find.named.base import SHARED, base_maps
 
 ROUNDS = 3
 """Rounds of warping all specimens to the mean of their cells; they settle in two or three."""

@@ -17,7 +17,7 @@ from eutely.config import Config
 from eutely.errors import EutelyError
 from eutely.execute import Executor, Progress
 from eutely.io.runfolder import RunFolder
-from eutely.learn.records import (
+from eutely.find.learn.records import (
     aligned_of,
     aligned_saved,
     cliques_of,
@@ -27,14 +27,14 @@ from eutely.learn.records import (
     matchings_of,
     matchings_saved,
 )
-from eutely.learn.stages import Learned, learn
-from eutely.learn.study import Journal
-from eutely.learn.work import Progress as TrialProgress
+from eutely.find.learn.stages import Learned, learn
+from eutely.find.learn.study import Journal
+from eutely.find.learn.work import Progress as TrialProgress
 from eutely.multi import synchronise
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
 from eutely.align.consensus import Aligned, align, realign
-from eutely.refine import Cohort
+from eutely.find.refine import Cohort
 from eutely.watch import Watch, nobody
 
 Points = NDArray[np.float64]

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from optuna.distributions import FloatDistribution
 
-from eutely.learn.study import Trial, Values, optimise
-from eutely.learn.work import AXES, Work, triple
+from eutely.find.learn.study import Trial, Values, optimise
+from eutely.find.learn.work import AXES, Work, triple
 from eutely.parameters import Parameters
 
 VARIANCES = (0.005, 1.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from eutely.cliques import Matchings
 from eutely.config.model import Learn
 from eutely.execute import Executor
-from eutely.learn.study import Journal, Trial
+from eutely.find.learn.study import Journal, Trial
 from eutely.multi import cycle_loss, synchronisation_loss
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters, Triple

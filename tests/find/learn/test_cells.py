@@ -17,11 +17,11 @@ from eutely.estimate import estimate
 from eutely.evaluation import majority_names, pre_atlas
 from eutely.execute import open_executor
 from eutely.io.runfolder import open_run
-from eutely.learn.cells import cells, find_cells, with_offsets
+from eutely.find.learn.steps import cells, find_cells, with_offsets
 from eutely.pose import orient
 from eutely.parameters import Parameters
 from eutely.align.consensus import Aligned
-from eutely.refine import Cohort
+from eutely.find.refine import Cohort
 from eutely.specimen import Specimen
 
 CONFIG = Config(learn=Learn(specimens=4, trials_linear=6, trials_sparsity=6, trials_offsets=6))

@@ -11,8 +11,8 @@ from optuna.distributions import FloatDistribution
 
 from eutely.atlas import Atlas
 from eutely.execute import Executor
-from eutely.learn.study import Journal, Trial, Values, optimise
-from eutely.learn.work import Progress
+from eutely.find.learn.study import Journal, Trial, Values, optimise
+from eutely.find.learn.work import Progress
 from eutely.fit.quadratic import problem_of
 from eutely.solver import solve
 
@@ -51,7 +51,7 @@ def learn_weights(
     trials
         how many weights to try.
     executor, seed, journal, progress
-        as of `eutely.learn.learn`.
+        as of `eutely.find.learn.learn`.
     """
     items = list(zip(frames, radii, nuclei, strict=True))
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from optuna.distributions import FloatDistribution, IntDistribution
 
-from eutely.learn.study import Trial, Values, optimise
-from eutely.learn.work import Work
+from eutely.find.learn.study import Trial, Values, optimise
+from eutely.find.learn.work import Work
 from eutely.pairs import candidates_of_a_pair
 from eutely.parameters import Parameters
 

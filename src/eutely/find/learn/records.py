@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from eutely.cliques import Cliques, Matchings
 from eutely.io.record import Record, pieces
-from eutely.learn.stages import Learned
-from eutely.learn.study import Trial
+from eutely.find.learn.stages import Learned
+from eutely.find.learn.study import Trial
 from eutely.parameters import Parameters
 from eutely.align.consensus import Aligned
 

@@ -7,10 +7,10 @@ from optuna.distributions import FloatDistribution
 
 from eutely.config.model import Learn
 from eutely.execute import open_executor
-from eutely.learn import Learned, Trial, learn
-from eutely.learn.sparsity import pareto_choice
-from eutely.learn.stages import choose_specimens
-from eutely.learn.study import optimise
+from eutely.find.learn import Learned, Trial, learn
+from eutely.find.learn.sparsity import pareto_choice
+from eutely.find.learn.stages import choose_specimens
+from eutely.find.learn.study import optimise
 from eutely.parameters import Parameters
 
 Points = NDArray[np.float64]

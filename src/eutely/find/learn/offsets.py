@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from optuna.distributions import FloatDistribution
 
-from eutely.learn.study import Trial, Values, optimise
-from eutely.learn.work import AXES, Work, triple
+from eutely.find.learn.study import Trial, Values, optimise
+from eutely.find.learn.work import AXES, Work, triple
 from eutely.parameters import Parameters
 
 OFFSETS = (0.05, 20.0)

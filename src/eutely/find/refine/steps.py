@@ -13,11 +13,11 @@ from eutely.config.model import Estimate, Refine
 from eutely.estimate import Gaussians
 from eutely.execute import Executor
 from eutely.features import cell_means
-from eutely.refine.cells import grown, pruned
-from eutely.refine.cohort import Cohort
-from eutely.refine.fuse import from_target, fuse, spare_rates
-from eutely.refine.resplit import resplit
-from eutely.refine.rounds import cells_of, joint_round, linear_round
+from eutely.find.refine.grow import grown, pruned
+from eutely.cells import Cohort
+from eutely.find.refine.fuse import from_target, fuse, spare_rates
+from eutely.find.refine.resplit import resplit
+from eutely.find.refine.rounds import cells_of, joint_round, linear_round
 from eutely.watch import Watch, nobody
 
 log = logging.getLogger("eutely")

@@ -9,8 +9,8 @@ from eutely.config import Config, resolve
 from eutely.config.model import Estimate, Learn, Realign
 from eutely.execute import open_executor
 from eutely.pose import orient
-from eutely.supervised import cells_by_name, learn_weights
-from eutely.supervised.base import base_maps, maps_to
+from eutely.find.named import cells_by_name, learn_weights
+from eutely.find.named.base import base_maps, maps_to
 
 TRIALS = Learn(trials_linear=0, trials_sparsity=0, trials_offsets=4)
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from eutely.config.model import Learn
 from eutely.execute import Executor
-from eutely.learn.linear import calibrated, linear
-from eutely.learn.offsets import offsets
-from eutely.learn.sparsity import sparsity
-from eutely.learn.study import Journal, Trial
-from eutely.learn.work import Points, Progress, Work
+from eutely.find.learn.linear import calibrated, linear
+from eutely.find.learn.offsets import offsets
+from eutely.find.learn.sparsity import sparsity
+from eutely.find.learn.study import Journal, Trial
+from eutely.find.learn.work import Points, Progress, Work
 from eutely.pairs import cost_of_a_match
 from eutely.parameters import Parameters
 

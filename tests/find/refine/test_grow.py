@@ -3,8 +3,8 @@
 import numpy as np
 
 from eutely.config.model import Estimate
-from eutely.refine.cells import grown, pruned
-from eutely.refine.cohort import Cohort
+from eutely.find.refine.grow import grown, pruned
+from eutely.cells import Cohort
 
 
 def cohort(lacking: list[int], count: int = 10, cells: int = 12) -> Cohort:

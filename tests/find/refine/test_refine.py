@@ -11,7 +11,7 @@ from eutely.estimate import estimate
 from eutely.evaluation import majority_names, pre_atlas, score
 from eutely.execute import open_executor
 from eutely.pose import orient
-from eutely.refine import Cohort, choose_targets, refine
+from eutely.find.refine import Cohort, choose_targets, refine
 from eutely.specimen import Specimen
 
 SETTINGS = Refine(linear_rounds=2, joint_rounds=2, targets=2, target_rounds=1)

@@ -23,7 +23,7 @@ from eutely.estimate import joint_gaussians
 from eutely.execute import Executor
 from eutely.features import telling_scores
 from eutely.kernel import kernel
-from eutely.refine.cohort import Cohort
+from eutely.cells import Cohort
 from eutely.solver.meanfield import Field, settle
 from eutely.solver.softassign import centres_of
 

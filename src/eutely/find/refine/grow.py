@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 
 from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
-from eutely.refine.cohort import Cohort
+from eutely.cells import Cohort
 from eutely.solver.softassign import centres_of
 
 REACH = 3.0

@@ -19,8 +19,8 @@ from eutely.execute import Executor
 from eutely.fit.place import Placed, match
 from eutely.fit.rates import Background, Rates
 from eutely.fit.model import Expectation, what_features_say
-from eutely.refine.cohort import Cohort
-from eutely.refine.rounds import expect_others
+from eutely.cells import Cohort
+from eutely.find.refine.rounds import expect_others
 from eutely.solver.lap_dense import lap_dense
 from eutely.solver.meanfield import Field, predict
 from eutely.solver.softassign import centres_of, squared_distances
