@@ -16,9 +16,9 @@ from eutely.cliques import Cliques, Matchings
 from eutely.config import Config
 from eutely.evaluation import Evaluation, majority_names, pre_atlas
 from eutely.execute import Executor
-from eutely.io.journal import Journal
-from eutely.io.record import Record, digest
-from eutely.io.runfolder import RunFolder
+from eutely.store.journal import Journal
+from eutely.record import Record, digest
+from eutely.store.folder import RunFolder
 from eutely.find.learn import Learned
 from eutely.find.learn import cells as steps
 from eutely.find.learn.records import aligned_of, aligned_saved, matchings_of, matchings_saved

@@ -29,7 +29,7 @@ from eutely.config import resolve
 from eutely.costs.gaussian import Costs, between
 from eutely.execute import open_executor
 from eutely.io.atlas import write_atlas
-from eutely.io.runfolder import open_run
+from eutely.store.folder import open_run
 from eutely.find.learn import cells as steps
 from eutely.find.learn.work import loss_of
 from eutely.multi import MultiProblem, solve_direct, synchronise

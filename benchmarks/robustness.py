@@ -36,7 +36,7 @@ from eutely.config import Config  # noqa: E402
 from eutely.evaluation import comparable, majority_names, pre_atlas  # noqa: E402
 from eutely.execute import open_executor  # noqa: E402
 from eutely.io.apo import read_apo  # noqa: E402
-from eutely.io.runfolder import open_run  # noqa: E402
+from eutely.store.folder import open_run  # noqa: E402
 from eutely.pipeline.estimator import Estimator  # noqa: E402
 from eutely.pipeline.frame import framed, in_order  # noqa: E402
 from eutely.find.refine import choose_targets, refine  # noqa: E402

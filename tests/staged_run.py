@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from eutely.config import Config, to_toml
-from eutely.io.record import Record
-from eutely.io.runfolder import RunFolder, open_run
+from eutely.record import Record
+from eutely.store.folder import RunFolder, open_run
 from eutely.io.whole import whole
 from kills import child
 

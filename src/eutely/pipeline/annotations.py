@@ -14,7 +14,7 @@ from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.errors import WriteError
 from eutely.evaluation import score
-from eutely.io.runfolder import versions
+from eutely.store.folder import versions
 from eutely.pipeline.outliers import outliers, warn
 from eutely.pipeline.story import Facts, names_of, write_page
 from eutely.specimen import Specimen

@@ -13,8 +13,8 @@ from eutely.config import Config
 from eutely.errors import EutelyError
 from eutely.execute import Executor
 from eutely.features import feature_names, scores
-from eutely.io.record import Record, digest
-from eutely.io.runfolder import RunFolder
+from eutely.record import Record, digest
+from eutely.store.folder import RunFolder
 from eutely.pose import Pose, orient, straighten
 from eutely.specimen import Specimen
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eutely.annotation import Annotation
-from eutely.io.record import Record, pieces
+from eutely.record import Record, pieces
 from eutely.find.refine import Cohort
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from eutely.config import Config
 from eutely.execute import Executor
-from eutely.io.record import Record, digest
-from eutely.io.runfolder import RunFolder
+from eutely.record import Record, digest
+from eutely.store.folder import RunFolder
 from eutely.pipeline.frame import Framed
 from eutely.pipeline.records import cohort_of, cohort_saved, same
 from eutely.find.refine import Cohort, choose_targets, refine

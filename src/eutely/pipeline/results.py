@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from eutely.config import Config, to_toml
 from eutely.evaluation import pre_atlas
-from eutely.io.runfolder import RunFolder, versions
+from eutely.store.folder import RunFolder, versions
 from eutely.io.whole import whole
 from eutely.pipeline.learned import chosen_of, trials_of
 from eutely.pipeline.story import Facts, names_of, write_page

@@ -19,8 +19,8 @@ from eutely.errors import EutelyError
 from eutely.execute import Executor, open_executor
 from eutely.features import feature_names
 from eutely.io.atlas import write_atlas
-from eutely.io.record import digest
-from eutely.io.runfolder import RunFolder, open_run
+from eutely.record import digest
+from eutely.store.folder import RunFolder, open_run
 from eutely.find.learn import Learned
 from eutely.find.learn.steps import find_cells
 from eutely.pipeline import refined

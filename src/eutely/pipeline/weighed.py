@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from eutely.config import Config
 from eutely.execute import Executor
-from eutely.io.record import Record, digest
-from eutely.io.runfolder import RunFolder
+from eutely.record import Record, digest
+from eutely.store.folder import RunFolder
 from eutely.pipeline.estimator import Estimator
 from eutely.pipeline.frame import Framed
 from eutely.find.refine import Cohort

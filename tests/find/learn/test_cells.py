@@ -16,7 +16,7 @@ from eutely.errors import EutelyError
 from eutely.estimate import estimate
 from eutely.evaluation import majority_names, pre_atlas
 from eutely.execute import open_executor
-from eutely.io.runfolder import open_run
+from eutely.store.folder import open_run
 from eutely.find.learn.steps import cells, find_cells, with_offsets
 from eutely.pose import orient
 from eutely.parameters import Parameters

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.cliques import Cliques, Matchings
-from eutely.io.record import Record, pieces
+from eutely.record import Record, pieces
 from eutely.find.learn.stages import Learned
 from eutely.find.learn.study import Trial
 from eutely.parameters import Parameters

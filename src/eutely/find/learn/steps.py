@@ -16,7 +16,7 @@ from eutely.cliques import Cliques, Matchings
 from eutely.config import Config
 from eutely.errors import EutelyError
 from eutely.execute import Executor, Progress
-from eutely.io.runfolder import RunFolder
+from eutely.store.folder import RunFolder
 from eutely.find.learn.records import (
     aligned_of,
     aligned_saved,

@@ -20,7 +20,7 @@ Values = dict[str, Any]
 
 
 class Journal(Protocol):
-    """Where trials are kept: a list, or `eutely.io.journal.Journal`."""
+    """Where trials are kept: a list, or `eutely.store.journal.Journal`."""
 
     def __iter__(self) -> Iterator[Any]:
         """Return the trials so far, first one first."""

@@ -13,8 +13,8 @@ import pytest
 
 from eutely.config import Config, to_toml
 from eutely.errors import EutelyError, RunFolderError, WriteError
-from eutely.io.record import Record
-from eutely.io.runfolder import MARK, RunFolder, open_run
+from eutely.record import Record
+from eutely.store.folder import MARK, RunFolder, open_run
 
 SCRIPT = Path(__file__).parents[1] / "staged_run.py"
 
@@ -207,7 +207,7 @@ def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
 
 def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from eutely.io.runfolder import open_run\n"
+        "import sys, time; from pathlib import Path; from eutely.store.folder import open_run\n"
         "with open_run(Path(sys.argv[1])): print('open', flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "run")]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eutely.errors import WriteError
-from eutely.io.record import plain_json
+from eutely.record import plain_json
 
 
 class Journal:

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from eutely.errors import ReadError, RunFolderError, WriteError
-from eutely.io.journal import Journal
-from eutely.io.lock import locked
-from eutely.io.record import Record, digest, read_record, write_record
+from eutely.store.journal import Journal
+from eutely.store.lock import locked
+from eutely.record import Record, digest, read_record, write_record
 from eutely.io.whole import whole
 
 log = logging.getLogger("eutely")

@@ -1,0 +1,1 @@
+"""Where results of steps are kept: in memory, or in a run folder."""
