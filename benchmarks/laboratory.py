@@ -24,9 +24,9 @@ from eutely.find.learn import cells as steps
 from eutely.find.learn.records import aligned_of, aligned_saved, matchings_of, matchings_saved
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
-from eutely.pipeline.estimator import Estimator
-from eutely.pipeline.frame import Framed, framed, in_order
-from eutely.pipeline.refined import improved
+from eutely.tasks.estimator import Estimator
+from eutely.frame import Framed, framed, in_order
+from eutely.tasks.refined import improved
 from eutely.align.consensus import Aligned
 from eutely.find.refine import Cohort
 from figures import Figures, keep, table

@@ -35,8 +35,8 @@ from eutely.find.learn.work import loss_of
 from eutely.multi import MultiProblem, solve_direct, synchronise
 from eutely.pairs import match_pairs
 from eutely.parameters import Parameters, Triple
-from eutely.pipeline.frame import Framed
-from eutely.pipeline.weighed import weights_by_name
+from eutely.frame import Framed
+from eutely.tasks.weighed import weights_by_name
 from eutely.align.consensus import Aligned
 from eutely.find.refine import Cohort
 from eutely.specimen import Specimen

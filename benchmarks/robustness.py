@@ -37,8 +37,8 @@ from eutely.evaluation import comparable, majority_names, pre_atlas  # noqa: E40
 from eutely.execute import open_executor  # noqa: E402
 from eutely.io.apo import read_apo  # noqa: E402
 from eutely.store.folder import open_run  # noqa: E402
-from eutely.pipeline.estimator import Estimator  # noqa: E402
-from eutely.pipeline.frame import framed, in_order  # noqa: E402
+from eutely.tasks.estimator import Estimator  # noqa: E402
+from eutely.frame import framed, in_order  # noqa: E402
 from eutely.find.refine import choose_targets, refine  # noqa: E402
 from figures import Figures, keep, known, rows_with, table  # noqa: E402
 from poses import bent, random_motions  # noqa: E402

@@ -11,7 +11,7 @@ from eutely.simulation import simulate
 from eutely.specimen import Specimen
 
 if TYPE_CHECKING:
-    from eutely.pipeline import annotate, build, evaluate, name
+    from eutely.tasks import annotate, build, evaluate, name
 
 __version__ = version("eutely")
 
@@ -32,5 +32,5 @@ __all__ = [
 def __getattr__(key: str) -> Any:
     """Import what needs compiled code when it is first asked for: it takes its time."""
     if key in ("annotate", "build", "evaluate", "name"):
-        return getattr(import_module("eutely.pipeline"), key)
+        return getattr(import_module("eutely.tasks"), key)
     raise AttributeError(f"module 'eutely' has no attribute {key!r}")

@@ -13,7 +13,7 @@ from eutely.cli import app
 from eutely.errors import EutelyError
 from eutely.io.atlas import write_atlas
 from eutely.io.tables import write_table
-from eutely.pipeline.story import Facts, write_page
+from eutely.tasks.story import Facts, write_page
 from eutely.specimen import Specimen
 from stories import toy_story
 

@@ -56,8 +56,8 @@ def annotate(
     from eutely.errors import WriteError
     from eutely.io.atlas import open_atlas
     from eutely.io.pins import read_pins
-    from eutely.pipeline import annotate as annotate_all
-    from eutely.pipeline.annotations import report_annotations, write_annotations
+    from eutely.tasks import annotate as annotate_all
+    from eutely.io.annotations import report_annotations, write_annotations
 
     if output.exists() and not output.is_dir():
         raise WriteError(f"{output} is a file; give a folder")

@@ -66,7 +66,7 @@ def build(
     from eutely.errors import ConfigError
     from eutely.io.config import load_config
     from eutely.io.pins import read_pins
-    from eutely.pipeline import build as build_atlas
+    from eutely.tasks import build as build_atlas
 
     stages = ("trials_linear", "trials_sparsity", "trials_offsets")
     overrides: dict[str, int | str | None] = {f"learn.{stage}": trials for stage in stages}

@@ -14,7 +14,7 @@ from eutely.cli.common import Inputs, Quiet, Verbose, VoxelSize, out, speak
 from eutely.cli.reading import read_all
 
 if TYPE_CHECKING:
-    from eutely.check import Facts, Oddity
+    from eutely.tasks.check import Facts, Oddity
     from eutely.io.read import Reading
 
 COLUMNS = (
@@ -45,7 +45,7 @@ def check(
     Example: eutely check worms/ --json facts.json
     """
     speak(verbose, quiet)
-    from eutely.check import examine, odd_nuclei, odd_specimens, summarised
+    from eutely.tasks.check import examine, odd_nuclei, odd_specimens, summarised
 
     found = read_all(inputs, voxel_size, quiet)
     facts = [examine(reading.specimen) for reading in found]

@@ -33,7 +33,7 @@ def demo(
     from eutely.cli.watching import steps, watching
     from eutely.evaluation import evaluation, score
     from eutely.io.atlas import write_atlas
-    from eutely.pipeline.annotations import report_annotations, write_annotations
+    from eutely.io.annotations import report_annotations, write_annotations
 
     def say(text: str) -> None:
         if not quiet:

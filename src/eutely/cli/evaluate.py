@@ -45,7 +45,7 @@ def evaluate(
     from eutely.cli.watching import steps, watching
     from eutely.io.atlas import open_atlas
     from eutely.io.whole import whole
-    from eutely.pipeline import evaluate as evaluate_all
+    from eutely.tasks import evaluate as evaluate_all
 
     found = open_atlas(atlas)
     specimens = [reading.specimen for reading in read_all(inputs, voxel_size, quiet)]

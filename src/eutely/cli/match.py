@@ -35,7 +35,7 @@ def match(
     from eutely.cli.reading import read_all
     from eutely.errors import ReadError
     from eutely.io.whole import whole
-    from eutely.match import match as match_pair
+    from eutely.tasks.match import match as match_pair
 
     found = [reading.specimen for reading in read_all([first, second], voxel_size, quiet)]
     if len(found) != 2:

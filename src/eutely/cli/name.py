@@ -42,7 +42,7 @@ def name(
     from eutely.cli.reading import read_all
     from eutely.cli.watching import steps, watching
     from eutely.io.atlas import open_atlas, write_atlas
-    from eutely.pipeline import name as name_cells
+    from eutely.tasks import name as name_cells
 
     found = open_atlas(atlas)
     specimens = [reading.specimen for reading in read_all(inputs, voxel_size, quiet)]

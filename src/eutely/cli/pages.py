@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def page_of_run(folder: Path) -> Path:
     """Return the page of a run, written again; or of annotations, as it is."""
-    from eutely.pipeline.story import FILE, PAGE, read_story, write_html
+    from eutely.tasks.story import FILE, PAGE, read_story, write_html
 
     page = folder / PAGE
     if (folder / FILE).exists() or not page.exists():
@@ -26,7 +26,7 @@ def page_of_run(folder: Path) -> Path:
 def page_of_atlas(atlas: Path, output: Path | None) -> Path:
     """Return a page about an atlas alone."""
     from eutely.io.atlas import open_atlas
-    from eutely.pipeline.story import PAGE, write_html
+    from eutely.tasks.story import PAGE, write_html
     from eutely.story import Story
 
     folder = _place(output)
@@ -47,9 +47,9 @@ def page_of_specimens(
     from eutely.cli.reading import read_all
     from eutely.cli.watching import steps, watching
     from eutely.io.atlas import open_atlas
-    from eutely.pipeline import annotate
-    from eutely.pipeline.annotations import report_annotations
-    from eutely.pipeline.story import PAGE
+    from eutely.tasks import annotate
+    from eutely.io.annotations import report_annotations
+    from eutely.tasks.story import PAGE
 
     folder = _place(output)
     cells = open_atlas(str(atlas))

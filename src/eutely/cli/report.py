@@ -26,7 +26,7 @@ def report(
     speak(verbose, quiet)
     from eutely.cli.pages import figures_of
     from eutely.io.whole import whole
-    from eutely.pipeline.story import PAGE, read_story, write_html
+    from eutely.tasks.story import PAGE, read_story, write_html
 
     story = read_story(run)
     write_html(run, story)

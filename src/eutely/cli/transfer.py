@@ -56,7 +56,7 @@ def transfer(
     from eutely.io.read import paired_planes, read, read_names, sources
     from eutely.io.tables import write_table
     from eutely.io.whole import whole
-    from eutely.transfer import by_distance, by_overlap
+    from eutely.tasks.transfer import by_distance, by_overlap
 
     size = parse_voxel_size(voxel_size)
     one, other = (read(path, voxel_size=size) for path in (truth, predicted))

@@ -16,7 +16,7 @@ from rich.progress import (
 from eutely.cli.common import err
 
 if TYPE_CHECKING:
-    from eutely.watch import Watch
+    from eutely.progress import Watch
 
 
 @contextmanager

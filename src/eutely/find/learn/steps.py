@@ -35,7 +35,7 @@ from eutely.pairs import match_pairs
 from eutely.parameters import Parameters
 from eutely.align.consensus import Aligned, align, realign
 from eutely.find.refine import Cohort
-from eutely.watch import Watch, nobody
+from eutely.progress import Watch, nobody
 
 Points = NDArray[np.float64]
 

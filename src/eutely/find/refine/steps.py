@@ -18,7 +18,7 @@ from eutely.cells import Cohort
 from eutely.find.refine.fuse import from_target, fuse, spare_rates
 from eutely.find.refine.resplit import resplit
 from eutely.find.refine.rounds import cells_of, joint_round, linear_round
-from eutely.watch import Watch, nobody
+from eutely.progress import Watch, nobody
 
 log = logging.getLogger("eutely")
 

@@ -17,7 +17,7 @@ import eutely
 from eutely.config import Config, resolve
 from eutely.errors import AtlasError, EutelyError, WriteError
 from eutely.io.atlas import read_atlas
-from eutely.pipeline.stages import Built
+from eutely.tasks.build import Built
 from eutely.specimen import Specimen
 
 CELLS = 60

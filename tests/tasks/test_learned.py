@@ -5,7 +5,7 @@ from dataclasses import replace
 from eutely.find.learn import Learned
 from eutely.find.learn.study import Trial
 from eutely.parameters import Parameters
-from eutely.pipeline.learned import chosen_of, trials_of
+from eutely.tasks.learned import chosen_of, trials_of
 
 
 def test_the_taken_trial_is_known_after_scaling() -> None:

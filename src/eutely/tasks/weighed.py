@@ -9,11 +9,11 @@ from eutely.config import Config
 from eutely.execute import Executor
 from eutely.record import Record, digest
 from eutely.store.folder import RunFolder
-from eutely.pipeline.estimator import Estimator
-from eutely.pipeline.frame import Framed
+from eutely.tasks.estimator import Estimator
+from eutely.frame import Framed
 from eutely.find.refine import Cohort
 from eutely.find.named import learn_weights
-from eutely.watch import Watch
+from eutely.progress import Watch
 
 VERSION = 1
 """Of this stage; raised when its results change."""

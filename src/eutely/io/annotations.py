@@ -15,8 +15,8 @@ from eutely.atlas import Atlas
 from eutely.errors import WriteError
 from eutely.evaluation import score
 from eutely.store.folder import versions
-from eutely.pipeline.outliers import outliers, warn
-from eutely.pipeline.story import Facts, names_of, write_page
+from eutely.tasks.outliers import outliers, warn
+from eutely.tasks.story import Facts, names_of, write_page
 from eutely.specimen import Specimen
 
 FIRST = "look-here-first.csv"

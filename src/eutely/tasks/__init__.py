@@ -1,6 +1,6 @@
 """The whole method, stage by stage: what the commands build, name, annotate and evaluate do."""
 
-from eutely.pipeline.apply import annotate, evaluate, name
-from eutely.pipeline.stages import build
+from eutely.tasks.annotate import annotate, evaluate, name
+from eutely.tasks.build import build
 
 __all__ = ["annotate", "build", "evaluate", "name"]

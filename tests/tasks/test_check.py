@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from eutely import Specimen
-from eutely.check import examine, odd_nuclei, odd_specimens, summarised
+from eutely.tasks.check import examine, odd_nuclei, odd_specimens, summarised
 
 
 def worm(name="worm", seed=0, count=60, **further):

@@ -13,11 +13,11 @@ from eutely.config import Config, to_toml
 from eutely.evaluation import pre_atlas
 from eutely.store.folder import RunFolder, versions
 from eutely.io.whole import whole
-from eutely.pipeline.learned import chosen_of, trials_of
-from eutely.pipeline.story import Facts, names_of, write_page
+from eutely.tasks.learned import chosen_of, trials_of
+from eutely.tasks.story import Facts, names_of, write_page
 
 if TYPE_CHECKING:
-    from eutely.pipeline.stages import Built
+    from eutely.tasks.build import Built
 
 
 def write_results(built: Built, settings: Config, run: RunFolder, command: str) -> None:

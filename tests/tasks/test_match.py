@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import eutely
-from eutely.match import match
+from eutely.tasks.match import match
 
 
 @pytest.fixture(scope="module")

@@ -23,17 +23,17 @@ from eutely.record import digest
 from eutely.store.folder import RunFolder, open_run
 from eutely.find.learn import Learned
 from eutely.find.learn.steps import find_cells
-from eutely.pipeline import refined
-from eutely.pipeline.estimator import Estimator
-from eutely.pipeline.frame import content, framed, in_order
-from eutely.pipeline.outliers import outliers, warn
-from eutely.pipeline.pins import by_specimen, pinned
-from eutely.pipeline.records import annotations_of, annotations_saved
-from eutely.pipeline.results import write_results
-from eutely.pipeline.weighed import weights_by_name
+from eutely.tasks import refined
+from eutely.tasks.estimator import Estimator
+from eutely.frame import content, framed, in_order
+from eutely.tasks.outliers import outliers, warn
+from eutely.tasks.pins import by_specimen, pinned
+from eutely.tasks.records import annotations_of, annotations_saved
+from eutely.tasks.results import write_results
+from eutely.tasks.weighed import weights_by_name
 from eutely.specimen import Specimen
 from eutely.find.named import cells_by_name, names_of
-from eutely.watch import Watch, nobody
+from eutely.progress import Watch, nobody
 
 log = logging.getLogger("eutely")
 

@@ -17,7 +17,7 @@ from eutely.evaluation import Evaluation, Score, majority_names
 from eutely.io.atlas import read_atlas
 from eutely.record import Record, read_record, write_record
 from eutely.io.whole import whole
-from eutely.pipeline.records import annotations_of, annotations_saved
+from eutely.tasks.records import annotations_of, annotations_saved
 from eutely.report import Shown, Story, Trial, render
 from eutely.specimen import Specimen
 

@@ -12,11 +12,11 @@ from eutely.config import Config
 from eutely.execute import Executor
 from eutely.record import Record, digest
 from eutely.store.folder import RunFolder
-from eutely.pipeline.frame import Framed
-from eutely.pipeline.records import cohort_of, cohort_saved, same
+from eutely.frame import Framed
+from eutely.tasks.records import cohort_of, cohort_saved, same
 from eutely.find.refine import Cohort, choose_targets, refine
 from eutely.find.refine.rounds import joint_round
-from eutely.watch import Watch
+from eutely.progress import Watch
 
 log = logging.getLogger("eutely")
 

@@ -11,8 +11,8 @@ import eutely
 from eutely.config import resolve
 from eutely.errors import EutelyError, ReadError
 from eutely.io.pins import read_pins
-from eutely.pipeline.pins import by_specimen, cells_of, pinned
-from eutely.pipeline.stages import Built
+from eutely.tasks.pins import by_specimen, cells_of, pinned
+from eutely.tasks.build import Built
 from eutely.find.refine import Cohort
 from eutely.specimen import Specimen
 

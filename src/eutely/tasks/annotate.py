@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eutely import evaluation
-from eutely.adapt import ENOUGH, annotate_cohort, annotate_pinned
+from eutely.tasks.series import ENOUGH, annotate_cohort, annotate_pinned
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import Evaluation
 from eutely.execute import Progress, open_executor
-from eutely.pipeline.pins import by_specimen, cells_of
+from eutely.tasks.pins import by_specimen, cells_of
 from eutely.specimen import Specimen
 
 

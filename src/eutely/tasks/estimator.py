@@ -11,7 +11,7 @@ from eutely.atlas import Atlas
 from eutely.config import Config
 from eutely.estimate import estimate
 from eutely.find.learn.steps import with_offsets
-from eutely.pipeline.frame import Framed
+from eutely.frame import Framed
 from eutely.find.refine import Cohort
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eutely
-from eutely.adapt import PRIOR, shifted
+from eutely.tasks.series import PRIOR, shifted
 from eutely.annotation import annotate
 from eutely.atlas import Atlas
 from eutely.config import resolve
@@ -68,7 +68,7 @@ def test_ten_specimens_are_one_series_unless_told_otherwise(
     atlas: Atlas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cohort = eutely.simulate(specimens=3, cells=60, variation=0.5, seed=4)
-    monkeypatch.setattr("eutely.pipeline.apply.ENOUGH", 3)
+    monkeypatch.setattr("eutely.tasks.annotate.ENOUGH", 3)
 
     def confidences(count: int, adapt: bool | None) -> list[np.ndarray]:
         found = eutely.annotate(atlas, cohort[:count], adapt=adapt, workers=1)

@@ -17,7 +17,7 @@ from eutely.errors import EutelyError
 from eutely.io.tables import write_table
 from eutely.io.volumes import write_volume
 from eutely.specimen import Specimen
-from eutely.transfer import by_distance
+from eutely.tasks.transfer import by_distance
 
 
 def row(*centres: float, names: list[str] | None = None, name: str = "a") -> Specimen:
