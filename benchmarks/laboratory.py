@@ -23,7 +23,7 @@ from eutely.find.learn import Learned
 from eutely.find.learn import cells as steps
 from eutely.find.learn.records import aligned_of, aligned_saved, matchings_of, matchings_saved
 from eutely.pairs import match_pairs
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 from eutely.tasks.estimator import Estimator
 from eutely.frame import Framed, framed, in_order
 from eutely.tasks.refined import improved

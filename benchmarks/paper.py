@@ -34,7 +34,7 @@ from eutely.find.learn import cells as steps
 from eutely.find.learn.work import loss_of
 from eutely.multi import MultiProblem, solve_direct, synchronise
 from eutely.pairs import match_pairs
-from eutely.parameters import Parameters, Triple
+from eutely.learned import Parameters, Triple
 from eutely.frame import Framed
 from eutely.tasks.weighed import weights_by_name
 from eutely.align.consensus import Aligned

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from eutely.cliques import Matchings
 from eutely.execute import Executor, open_executor
 from eutely.pairs import candidates_of_a_pair, match_pairs
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 
 EQUAL = Parameters.unlearned(1.0)
 

@@ -82,7 +82,7 @@ class Atlas:
     warp, scale
         whether specimens are warped smoothly, and brought to ``size`` before, as they were for the
         atlas; without a warp by affine maps.
-    c0, least, tau_centroid, tau_radius
+    c0, k_min, tau_centroid, tau_radius
         for "offsets": cost of a cell without a nucleus; number of cheapest assignments of each
         cell and nucleus allowed in any case; squared Mahalanobis distances up to which others are.
     """
@@ -112,7 +112,7 @@ class Atlas:
     warp: bool = True
     scale: bool = True
     c0: float = 10000.0
-    least: int = 6
+    k_min: int = 6
     tau_centroid: float = 8.0
     tau_radius: float = 12.0
     crowding: NDArray[np.float64] = field(default_factory=lambda: np.zeros(BINS))
@@ -154,8 +154,8 @@ class Atlas:
             raise AtlasError(f"{len(self.names)} names for {len(self)} cells; give one each")
         if self.model not in MODELS:
             raise AtlasError(f"atlas: model '{self.model}'; expected one of {', '.join(MODELS)}")
-        if not (self.c0 > 0 and self.least >= 1 and min(self.tau_centroid, self.tau_radius) >= 0):
-            raise AtlasError("atlas: 'c0' and 'least' must be positive, 'tau_*' not negative")
+        if not (self.c0 > 0 and self.k_min >= 1 and min(self.tau_centroid, self.tau_radius) >= 0):
+            raise AtlasError("atlas: 'c0' and 'k_min' must be positive, 'tau_*' not negative")
         for key in FINITE:
             if not np.isfinite(getattr(self, key)).all():
                 raise AtlasError(f"atlas: NaN or infinite values in '{key}'")
@@ -164,8 +164,8 @@ class Atlas:
             if not np.isfinite(values).all() or (np.linalg.eigvalsh(values) <= 0).any():
                 raise AtlasError(f"atlas: '{key}' must be positive definite")
         for key in ("edges", "neighbours"):
-            values, least = getattr(self, key), 0 if key == "edges" else NOBODY
-            if values.size and (values.min() < least or values.max() >= len(self)):
+            values, lowest = getattr(self, key), 0 if key == "edges" else NOBODY
+            if values.size and (values.min() < lowest or values.max() >= len(self)):
                 raise AtlasError(f"atlas: '{key}' must be numbers of its {len(self)} cells")
 
     def __len__(self) -> int:

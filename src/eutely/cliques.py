@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from eutely.errors import ProblemError
 from eutely.kernel import kernel
 
-ALONE = -1
+UNMATCHED = -1
 """Partner of a nucleus that a matching leaves unmatched."""
 
-MISSING = -1
+NO_PAIR = -1
 """Number of a pair that was not matched."""
 
 
@@ -35,7 +35,7 @@ class Matchings:
     starts
         (P + 1,) int64, where each pair begins in ``partners``.
     partners
-        int32; for the pair (g, h) ``sizes[g]`` numbers of nuclei of h, ``ALONE`` (-1) where
+        int32; for the pair (g, h) ``sizes[g]`` numbers of nuclei of h, ``UNMATCHED`` (-1) where
         unmatched; no nucleus of h twice.
     allowed
         uint8, or None where every assignment is allowed. One bit an assignment: for each pair
@@ -176,7 +176,7 @@ class Matchings:
     @property
     def matched(self) -> int:
         """Number of matched nuclei over all pairs."""
-        return int(np.count_nonzero(self.partners != ALONE))
+        return int(np.count_nonzero(self.partners != UNMATCHED))
 
     def allowed_starts(self) -> NDArray[np.int64]:
         """Return where the table of each pair begins in ``allowed``: (P + 1,)."""
@@ -188,8 +188,8 @@ class Matchings:
         return self.partners[self.starts[pair] : self.starts[pair + 1]]
 
     def numbers(self) -> NDArray[np.int32]:
-        """Return (N, N): the number of the pair of two specimens, ``MISSING`` where not matched."""
-        number = np.full((len(self.sizes), len(self.sizes)), MISSING, np.int32)
+        """Return (N, N): the number of the pair of two specimens, ``NO_PAIR`` where not matched."""
+        number = np.full((len(self.sizes), len(self.sizes)), NO_PAIR, np.int32)
         number[self.pairs[:, 0], self.pairs[:, 1]] = np.arange(len(self))
         number[self.pairs[:, 1], self.pairs[:, 0]] = np.arange(len(self))
         return number
@@ -286,10 +286,10 @@ class Cliques:
         Returns
         -------
         table
-            (cliques, N) int32: position of the member in its specimen, ``ALONE`` where none.
+            (cliques, N) int32: position of the member in its specimen, ``UNMATCHED`` where none.
         """
         kept = int(np.count_nonzero(self.sizes() >= minimum))
-        table = np.full((kept, len(self)), ALONE, np.int32)
+        table = np.full((kept, len(self)), UNMATCHED, np.int32)
         for specimen, labels in enumerate(self):
             (inside,) = np.nonzero(labels < kept)
             table[labels[inside], specimen] = inside
@@ -311,7 +311,7 @@ class Cliques:
             sizes=sizes,
             pairs=chosen,
             starts=_offsets(sizes[chosen[:, 0]]) if len(chosen) else np.zeros(1, np.int64),
-            partners=np.full(int(sizes[chosen[:, 0]].sum()), ALONE, np.int32),
+            partners=np.full(int(sizes[chosen[:, 0]].sum()), UNMATCHED, np.int32),
         )
         partners = _partners_of_cliques(
             empty.pairs, empty.starts, self.starts, self.labels, self.count

@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.cliques import UNMATCHED
 from eutely.errors import EutelyError
 from eutely.specimen import Specimen
-
-UNMATCHED = -1
-"""Cell of a nucleus that belongs to no clique."""
-
 
 def comparable(name: str) -> str:
     """Return ``name`` as it is compared: without surrounding space, in upper case."""

@@ -12,7 +12,7 @@ from eutely.cliques import Matchings
 from eutely.costs.gaussian import Costs, between
 from eutely.execute import Executor, Progress
 from eutely.kernel import kernel
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 from eutely.problem import PairProblem
 from eutely.solver import solve
 from eutely.solver.lap_dense import lap_dense
@@ -114,15 +114,15 @@ def _mean_cost(
 ) -> float:
     solution = solve(_problem(specimens, parameters, costs, pair), "fast")
     matched = int((solution.matching >= 0).sum())
-    return (solution.objective + matched * costs.unassigned) / max(matched, 1)
+    return (solution.objective + matched * costs.c0) / max(matched, 1)
 
 
 def _costs(parameters: Parameters, c0: float, neighbours: int) -> Costs:
     return Costs(
-        unassigned=c0,
-        tau_cen=parameters.tau_centroid,
-        tau_rad=parameters.tau_radius,
-        least=parameters.least,
+        c0=c0,
+        tau_centroid=parameters.tau_centroid,
+        tau_radius=parameters.tau_radius,
+        k_min=parameters.k_min,
         neighbours=neighbours,
     )
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from eutely.config.model import Realign
 from eutely.execute import Executor, open_executor
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 from eutely.align.affine import fit_affine
 from eutely.align.consensus import Aligned, align, fitted, realign, settle_poses
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eutely.evaluation import Score, evaluation
 from eutely.plots import compute
-from eutely.story import Trial
+from eutely.results import Trial
 from stories import toy_cohort, toy_story
 
 points = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20)

@@ -6,7 +6,7 @@ import pytest
 
 from eutely import plots
 from eutely.plots.draw import FIGURES, NothingToShowError, all_figures, ellipses, encoded
-from eutely.story import Story
+from eutely.results import Story
 from stories import toy_cohort, toy_story
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from eutely.find.learn import Learned
 from eutely.find.learn.study import Trial
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 from eutely.tasks.learned import chosen_of, trials_of
 
 

@@ -13,7 +13,7 @@ from eutely.config.model import Realign
 from eutely.execute import Executor
 from eutely.multi import specimen_agreement, synchronise
 from eutely.pairs import match_pairs
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 from eutely.align.affine import fit_affine
 from eutely.fit.place import POSE_FREEDOM, UNMATCHED
 from eutely.solver.meanfield import assign

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eutely.cli.common import command
 
 if TYPE_CHECKING:
-    from eutely.story import Story
+    from eutely.results import Story
 
 
 def page_of_run(folder: Path) -> Path:
@@ -27,7 +27,7 @@ def page_of_atlas(atlas: Path, output: Path | None) -> Path:
     """Return a page about an atlas alone."""
     from eutely.io.atlas import open_atlas
     from eutely.tasks.story import PAGE, write_html
-    from eutely.story import Story
+    from eutely.results import Story
 
     folder = _place(output)
     cells = open_atlas(str(atlas))

@@ -40,18 +40,18 @@ class Limits(NamedTuple):
         weights of position and size in the cost.
     nu
         degrees of freedom of the positions' Student-t; 0 for a Gaussian.
-    tau_cen, tau_rad
+    tau_centroid, tau_radius
         largest squared Mahalanobis distances allowed.
-    least
+    k_min
         number of cheapest candidates kept for every nucleus of either side in any case.
     """
 
     cen: float
     rad: float
     nu: float
-    tau_cen: float
-    tau_rad: float
-    least: int
+    tau_centroid: float
+    tau_radius: float
+    k_min: int
 
 
 @kernel
@@ -107,18 +107,18 @@ def _search(
     """
     n = len(own)
     starts = np.zeros(n + 1, dtype=np.int32)
-    ends = np.empty(n * (lim.least + 8) + 8, dtype=np.int32)
+    ends = np.empty(n * (lim.k_min + 8) + 8, dtype=np.int32)
     costs = np.empty(len(ends))
     found = np.empty(len(grid.points), dtype=np.int32)
     near = np.empty(len(grid.points), dtype=np.int32)
     near_costs = np.empty(len(grid.points))
-    least = min(lim.least, len(grid.points))
-    best = np.empty(least + 1, dtype=np.int32)
-    best_costs = np.empty(least + 1)
+    k_min = min(lim.k_min, len(grid.points))
+    best = np.empty(k_min + 1, dtype=np.int32)
+    best_costs = np.empty(k_min + 1)
     size = 0
     for i in range(n):
         held, inside, radius = 0, 0, 0
-        bar = lim.tau_cen if by_left else 0.0
+        bar = lim.tau_centroid if by_left else 0.0
         floor = floors[min(i, len(floors) - 1)]
         while True:
             count, reach = shell(grid, own[i], radius, found)
@@ -129,33 +129,33 @@ def _search(
                     + (own[i, 1] - grid.points[j, 1]) ** 2
                     + (own[i, 2] - grid.points[j, 2]) ** 2
                 ) * floor
-                if held == least and square > bar:
+                if held == k_min and square > bar:
                     continue
                 if by_left:
                     cen, rad = _squares(g, i, points[j], radii[j])
                 else:
                     cen, rad = _squares(g, j, points[i], radii[i])
                 cost = lim.cen * robust(cen, lim.nu) + lim.rad * rad
-                if by_left and cen <= lim.tau_cen and rad <= lim.tau_rad:
+                if by_left and cen <= lim.tau_centroid and rad <= lim.tau_radius:
                     near[inside], near_costs[inside] = j, cost
                     inside += 1
-                if least and (held < least or cost < best_costs[held - 1]):
-                    at = min(held, least - 1)
+                if k_min and (held < k_min or cost < best_costs[held - 1]):
+                    at = min(held, k_min - 1)
                     held = at + 1
                     while at > 0 and best_costs[at - 1] > cost:
                         best_costs[at], best[at] = best_costs[at - 1], best[at - 1]
                         at -= 1
                     best_costs[at], best[at] = cost, j
-                    if held == least:
+                    if held == k_min:
                         # The squared distance from which on no point can be a candidate.
                         bar = np.inf
                         if lim.cen > 0.0:
                             bar = _square_of(best_costs[held - 1] / lim.cen, lim.nu)
                         if by_left:
-                            bar = max(bar, lim.tau_cen)
+                            bar = max(bar, lim.tau_centroid)
             if reach == np.inf:
                 break
-            if held == least and floor * reach * reach > bar:
+            if held == k_min and floor * reach * reach > bar:
                 break
             radius += 1
         worst = best_costs[held - 1] if held else -np.inf
@@ -251,7 +251,7 @@ def candidates(
     """Return the allowed assignments and their costs, position and size together.
 
     An assignment is allowed when both squared distances are within their thresholds, or when it
-    is among the ``least`` cheapest of its left or of its right nucleus.
+    is among the ``k_min`` cheapest of its left or of its right nucleus.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ def dense_costs(
     right: Specimen,
     cen: ArrayLike,
     rad: ArrayLike | None = None,
-    unassigned: float = 10000.0,
+    c0: float = 10000.0,
 ) -> NDArray[np.float64]:
     """Return the costs of matching any two nuclei of aligned specimens: (n_left, n_right).
 
@@ -29,8 +29,8 @@ def dense_costs(
     cen, rad
         (3,) variances of position and size that all nuclei share, in squared units; without
         ``rad`` sizes do not count, nor do those that are not known.
-    unassigned
-        cost c0 of leaving a nucleus unmatched, subtracted from all costs.
+    c0
+        cost of leaving a nucleus unmatched, subtracted from all costs.
     """
     roots = np.sqrt(1.0 / variances(cen, "cen"))
     sizes = np.zeros(3) if rad is None else np.sqrt(1.0 / variances(rad, "rad"))
@@ -39,13 +39,13 @@ def dense_costs(
         np.ascontiguousarray((right.centroids * roots).T),
         np.ascontiguousarray((left.radii * sizes).T),
         np.ascontiguousarray((right.radii * sizes).T),
-        float(unassigned),
+        float(c0),
     )
     return costs
 
 
 @kernel
-def _costs(left: Any, right: Any, left_radii: Any, right_radii: Any, unassigned: float) -> Any:
+def _costs(left: Any, right: Any, left_radii: Any, right_radii: Any, c0: float) -> Any:
     """Return squared distances of positions and sizes, given as (3, n) and (3, m), minus c0."""
     n, m = left.shape[1], right.shape[1]
     costs = np.empty((n, m))
@@ -53,7 +53,7 @@ def _costs(left: Any, right: Any, left_radii: Any, right_radii: Any, unassigned:
         row = costs[i]
         for s in range(m):
             x, y, z = left[0, i] - right[0, s], left[1, i] - right[1, s], left[2, i] - right[2, s]
-            row[s] = x * x + y * y + z * z - unassigned
+            row[s] = x * x + y * y + z * z - c0
         a, b, c = left_radii[0, i], left_radii[1, i], left_radii[2, i]
         if np.isnan(a + b + c):
             continue

@@ -25,37 +25,37 @@ class Costs:
 
     Attributes
     ----------
-    unassigned
-        cost c0 of leaving a nucleus unmatched; subtracted from every linear cost.
+    c0
+        cost of leaving a nucleus unmatched; subtracted from every linear cost.
     weights
         lambda of position, size and offset.
-    tau_cen, tau_rad
+    tau_centroid, tau_radius
         largest squared Mahalanobis distance of position and size; above it an assignment is
         forbidden ...
-    least
-        ... unless it is among the K_min cheapest of one of its nuclei.
+    k_min
+        ... unless it is among the k_min cheapest of one of its nuclei.
     neighbours
         number of nearest neighbours each nucleus shares an offset cost with; 0 for none.
     nu_cen, nu_off
         degrees of freedom of a Student-t for positions and offsets; 0 for a Gaussian.
     """
 
-    unassigned: float = 10000.0
+    c0: float = 10000.0
     weights: Triple = (1.0, 1.0, 1.0)
-    tau_cen: float = 1.95
-    tau_rad: float = 0.15
-    least: int = 14
+    tau_centroid: float = 1.95
+    tau_radius: float = 0.15
+    k_min: int = 14
     neighbours: int = 8
     nu_cen: float = 0.0
     nu_off: float = 0.0
 
     def __post_init__(self) -> None:
-        numbers = [*self.weights, *(getattr(self, key) for key in _AT_LEAST_0)]
+        numbers = [*self.weights, *(getattr(self, key) for key in _NOT_NEGATIVE)]
         if len(self.weights) != 3 or not all(0 <= number < np.inf for number in numbers):
             raise ProblemError(f"{self}: expected three weights, and no number below 0")
 
 
-_AT_LEAST_0 = ("tau_cen", "tau_rad", "least", "neighbours", "nu_cen", "nu_off")
+_NOT_NEGATIVE = ("tau_centroid", "tau_radius", "k_min", "neighbours", "nu_cen", "nu_off")
 
 
 def between(
@@ -176,7 +176,7 @@ def _problem(
 ) -> PairProblem:
     """Return the problem of matching expected nuclei to those at ``points`` (m, 3)."""
     cen, rad, off = costs.weights
-    limits = Limits(cen, rad, costs.nu_cen, costs.tau_cen, costs.tau_rad, costs.least)
+    limits = Limits(cen, rad, costs.nu_cen, costs.tau_centroid, costs.tau_radius, costs.k_min)
     found = candidates(expected, points, radii, limits)
     layout, rows = table_layout(found.starts, offsets.starts, offsets.ends)
     values = fill_offsets(found, expected.means, points, offsets, (layout, rows), off, costs.nu_off)
@@ -184,7 +184,7 @@ def _problem(
         found.starts,
         found.labels,
         found.owners,
-        found.linear - costs.unassigned,
+        found.linear - costs.c0,
         found.column_starts,
         found.column_items,
         offsets.starts,

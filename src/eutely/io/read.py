@@ -22,7 +22,7 @@ from eutely.specimen import MICROMETRE, VOXEL, Specimen
 
 log = logging.getLogger("eutely")
 
-LEAST = 4
+FEWEST_NUCLEI = 4
 """Nuclei that a specimen needs at least: fewer have no pose."""
 
 SUFFIXES = {
@@ -209,9 +209,9 @@ def check_cohort(found: Sequence[Reading]) -> None:
     seen: dict[str, Path] = {}
     for reading in found:
         specimen, path = reading.specimen, reading.path
-        if len(specimen) < LEAST:
+        if len(specimen) < FEWEST_NUCLEI:
             raise ReadError(
-                f"{path}: {specimen.name} has {len(specimen)} nuclei, at least {LEAST} are needed"
+                f"{path}: {specimen.name} has {len(specimen)} nuclei, at least {FEWEST_NUCLEI} are needed"
             )
         if specimen.name in seen:
             raise ReadError(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.arrays import chosen_items
-from eutely.cliques import ALONE, Cliques, Matchings
+from eutely.cliques import UNMATCHED, Cliques, Matchings
 from eutely.errors import ProblemError
 from eutely.multi.joint import UNPLACED, Groups, MultiProblem, problem_of
 from eutely.multi.synchronise import synchronise
@@ -28,7 +28,7 @@ from eutely.solver import solve
 
 log = logging.getLogger("eutely")
 
-LEAST = 1e-6
+TOLERANCE = 1e-6
 """What a change must save to be made, relative to the cost of all."""
 
 
@@ -112,7 +112,7 @@ def solve_direct(
         cliques = _improved(search, _built(search, order) if start else _agreed(search), order)
         cost, _ = joint.evaluate(cliques)
         log.debug("start %d of %d: cost %.6g", start + 1, starts, cost)
-        if abs(cost - lowest) <= LEAST * abs(cost):
+        if abs(cost - lowest) <= TOLERANCE * abs(cost):
             times += 1
         elif cost < lowest:
             best, lowest, times = cliques, cost, 1
@@ -177,7 +177,7 @@ def _improved(search: _Search, cliques: Cliques, order: list[int]) -> Cliques:
     cost, _ = search.joint.evaluate(cliques)
     idle = 0
     while True:
-        least = LEAST * abs(cost)
+        least = TOLERANCE * abs(cost)
         cliques = _rematched_each(search, cliques, order, least)
         cost, _ = search.joint.evaluate(cliques)
         if len(order) < 4:  # then each swap and each group is that of one specimen
@@ -211,7 +211,7 @@ def _rematched(
     left, right, now = _parted(cliques, leaving)
     problem = problem_of(search.joint, left, right)
     # Parts of a clique without a common problem cost nothing together and need not stay so.
-    now[chosen_items(problem.arrays, now) < 0] = ALONE
+    now[chosen_items(problem.arrays, now) < 0] = UNMATCHED
     enough = problem.objective(now) - least
     found = solve(problem, search.solver, seed=_seed(search), start=now)
     if found.objective >= enough:  # stuck: another beginning may not be
@@ -253,7 +253,7 @@ def _parted(cliques: Cliques, leaving: list[int]) -> tuple[Groups, Groups, NDArr
 def _joined(matching: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     """Return the clique of each of ``count`` right groups, a new one where it has no partner."""
     labels = np.full(count, UNPLACED, np.int32)
-    (cliques,) = np.nonzero(matching != ALONE)
+    (cliques,) = np.nonzero(matching != UNMATCHED)
     labels[matching[cliques]] = cliques
     (alone,) = np.nonzero(labels == UNPLACED)
     labels[alone] = len(matching) + np.arange(len(alone))

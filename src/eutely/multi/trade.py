@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.arrays import chosen_items, pair_cost
-from eutely.cliques import ALONE, Cliques
+from eutely.cliques import UNMATCHED, Cliques
 from eutely.kernel import kernel
 from eutely.multi.exchange import best_flips
 from eutely.multi.joint import MultiProblem
@@ -39,7 +39,7 @@ def trade(joint: MultiProblem, cliques: Cliques, least: float) -> Cliques:
         table, _ = _exchanges(joint, table, first[k : k + 1], second[k : k + 1], least, make=True)
     labels = [np.empty(size, np.int32) for size in joint.sizes]
     for specimen, row in enumerate(labels):
-        (inside,) = np.nonzero(table[:, specimen] != ALONE)
+        (inside,) = np.nonzero(table[:, specimen] != UNMATCHED)
         row[table[inside, specimen]] = inside
     return Cliques.from_labels(labels)
 
@@ -70,9 +70,9 @@ def _exchanges(
     """Return what the best exchange between cliques saves, and the table after making it."""
     gains = np.zeros((len(first), len(joint.pieces)))
     for at, piece in enumerate(joint.pieces):
-        partners = np.full(piece.problem.n_left, ALONE, np.int32)
+        partners = np.full(piece.problem.n_left, UNMATCHED, np.int32)
         left, right = table[:, piece.g], table[:, piece.h]
-        partners[left[left != ALONE]] = right[left != ALONE]
+        partners[left[left != UNMATCHED]] = right[left != UNMATCHED]
         chosen = chosen_items(piece.problem.arrays, partners)
         gains[:, at] = _parting(
             piece.problem.arrays, chosen, left[first], left[second], right[first], right[second]

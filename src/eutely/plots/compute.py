@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
 from eutely.evaluation import Evaluation, comparable
-from eutely.story import NO_CELL, Shown, Trial
+from eutely.results import NO_CELL, Shown, Trial
 
 UNSURE = 0.5
 """Nuclei with a confidence below this are called uncertain."""

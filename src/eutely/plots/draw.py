@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError
 from eutely.plots import compute
-from eutely.story import Story
+from eutely.results import Story
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

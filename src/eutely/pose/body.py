@@ -7,7 +7,7 @@ from scipy.spatial import KDTree
 from eutely.errors import SpecimenError
 from eutely.specimen import Specimen
 
-LEAST = 4
+FEWEST_NUCLEI = 4
 """Nuclei at different places needed: fewer lie in one plane and have no handedness."""
 
 STRAY = 20.0
@@ -24,15 +24,15 @@ def body(specimen: Specimen) -> NDArray[np.float64]:
     clumps of segments that lie closer together than nuclei can do not count at all.
     """
     points = np.unique(specimen.centroids, axis=0)
-    if len(points) < LEAST:
+    if len(points) < FEWEST_NUCLEI:
         raise SpecimenError(
             f"{specimen.name}: {len(specimen)} nuclei at {len(points)} different places, but a "
-            f"pose needs at least {LEAST}"
+            f"pose needs at least {FEWEST_NUCLEI}"
         )
     third = neighbour_distances(points, 3)
     usual = np.median(third)
     near = (third <= STRAY * usual) & (third >= CLUMP * usual)
-    return points[near] if near.sum() >= LEAST else points
+    return points[near] if near.sum() >= FEWEST_NUCLEI else points
 
 
 def neighbour_distances(points: NDArray[np.float64], rank: int) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from scipy.spatial import KDTree
 from eutely.pose.body import body
 from eutely.specimen import Specimen
 
-LEAST = 100
+FEWEST_NUCLEI = 100
 """Nuclei that a bend needs to be told from their scatter."""
 
 BENT = 20.0
@@ -76,10 +76,10 @@ def straighten(specimen: Specimen) -> Specimen:
     specimen
         in any pose. Its names, ids, radii and order do not matter.
     """
-    if len(specimen) < LEAST:
+    if len(specimen) < FEWEST_NUCLEI:
         return specimen
     points = body(specimen)
-    if len(points) < LEAST:
+    if len(points) < FEWEST_NUCLEI:
         return specimen
     line = _centre_line(points, _way(points), *COARSE)
     along = _unrolled(line, points)[1]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from eutely.evaluation import comparable
 from eutely.plots import compute
 from eutely.report.words import unit_of
-from eutely.story import Shown, Story
+from eutely.results import Shown, Story
 
 STEPS = 65534
 """Places are kept as whole numbers of 0 .. STEPS along each axis: finer than any screen."""

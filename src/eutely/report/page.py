@@ -13,7 +13,7 @@ from markupsafe import Markup
 from eutely.plots import compute
 from eutely.report import charts, words
 from eutely.report.data import page_data
-from eutely.story import Story
+from eutely.results import Story
 
 SCRIPTS = ("shaders", "viewer", "colours", "common", "atlas", "specimen", "links")
 """The page's own scripts, in the order in which they need each other."""

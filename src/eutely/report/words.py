@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
 from eutely.plots import compute
-from eutely.story import NO_CELL, Story
+from eutely.results import NO_CELL, Story
 
 MOST = 6
 """Specimens or cells that a sentence names before it says how many more there are."""

@@ -16,6 +16,7 @@ from eutely.solver.softassign import (
     CERTAIN,
     FREE,
     Centres,
+    Rules,
     Shares,
     mean_points,
     soft_assign,
@@ -101,12 +102,9 @@ def settle(
     field: Field,
     points: NDArray[np.float64],
     start: NDArray[np.float64],
+    rules: Rules,
     *,
-    freedom: float = 8.0,
     cooling: tuple[float, ...] = COOLING,
-    unmatched: float | NDArray[np.float64] = 1e4,
-    pins: NDArray[np.int32] | None = None,
-    extra: NDArray[np.float64] | None = None,
     crowd: Crowd | None = None,
 ) -> Settled:
     """Match nuclei at ``points`` (n, 3) with the cells of ``field``.
@@ -117,22 +115,16 @@ def settle(
         in one frame and unit.
     start
         (m, 3), where the cells are at first.
-    freedom
-        of the Student-t costs.
+    rules
+        costs besides those of places.
     cooling
         temperatures, at least one.
-    unmatched
-        cost of leaving a cell and a nucleus without each other; one, or one for each cell.
-    pins
-        (n,), as of `soft_assign`.
-    extra
-        (m, n), costs besides those of places; or None.
     crowd
         nuclei that are hardly both cells; or None.
     """
     places = np.array(start)
-    costs, taken = extra, np.ones(len(points))
-    others = np.zeros((len(places), len(points))) if extra is None else extra
+    costs, taken = rules.extra, np.ones(len(points))
+    others = np.zeros((len(places), len(points))) if costs is None else costs
     if crowd is not None:
         cooling = (*cooling, *LINGERING)
         costs = others + crowd.against(taken)
@@ -142,11 +134,8 @@ def settle(
             expected,
             field.centres,
             points,
+            rules._replace(extra=costs),
             temperature=temperature,
-            freedom=freedom,
-            unmatched=unmatched,
-            pins=pins,
-            extra=costs,
         )
         places *= INERTIA
         places += (1 - INERTIA) * mean_points(shares, points, expected)
@@ -154,7 +143,7 @@ def settle(
             shared = np.bincount(shares.points, shares.values, len(points))
             taken = (taken + np.minimum(shared, 1.0)) / 2
             costs = others + crowd.against(taken)
-    nuclei, cost = assign(expected, field.centres, points, freedom, unmatched, pins, costs)
+    nuclei, cost = assign(expected, field.centres, points, rules._replace(extra=costs))
     return Settled(nuclei, cost, expected, shares)
 
 
@@ -162,27 +151,25 @@ def assign(
     places: NDArray[np.float64],
     centres: Centres,
     points: NDArray[np.float64],
-    freedom: float,
-    unmatched: float | NDArray[np.float64],
-    pins: NDArray[np.int32] | None = None,
-    extra: NDArray[np.float64] | None = None,
+    rules: Rules,
 ) -> tuple[NDArray[np.int32], float]:
     """Return the cheapest assignment (m,) of points to centres, -1 for none, and its cost.
 
-    A centre without a point adds what leaving it alone costs, beyond what it costs to leave all
-    points that cannot find a centre.
+    An unmatched centre adds its c0; where there are more centres than points, only those beyond
+    the number that must stay unmatched in any case.
     """
     costs = student_costs(
         np.ascontiguousarray(places),
         centres.whitening,
         centres.heights,
         np.ascontiguousarray(points),
-        float(freedom),
+        float(rules.freedom),
     )
-    if extra is not None:
-        costs += extra
-    alone = np.broadcast_to(np.asarray(unmatched, dtype=np.float64), len(costs))
-    gains = costs - alone[:, None]
+    if rules.extra is not None:
+        costs += rules.extra
+    c0 = np.broadcast_to(np.asarray(rules.c0, dtype=np.float64), len(costs))
+    gains = costs - c0[:, None]
+    pins = rules.pins
     if pins is not None:
         pinned = np.flatnonzero(pins >= 0)
         gains[:, pins != FREE] = np.inf
@@ -190,8 +177,7 @@ def assign(
         gains[pins[pinned], pinned] = -CERTAIN
     nuclei, _, _ = lap_dense(gains)
     rows = np.flatnonzero(nuclei >= 0)
-    # Of more centres than points some must stay alone, whatever that costs.
-    spare = np.sort(alone[nuclei < 0])[max(len(costs) - len(points), 0) :]
+    spare = np.sort(c0[nuclei < 0])[max(len(costs) - len(points), 0) :]
     return nuclei, float(costs[rows, nuclei[rows]].sum() + spare.sum())
 
 

@@ -76,16 +76,35 @@ def centres_of(covariances: NDArray[np.float64]) -> Centres:
     )
 
 
+class Rules(NamedTuple):
+    """What an assignment depends on besides places.
+
+    Attributes
+    ----------
+    freedom
+        degrees of freedom of the Student-t costs; inf for Gaussian ones.
+    c0
+        cost of leaving a centre and a point without partners, as in `student_costs`; one value, or
+        one for each centre.
+    pins
+        (n,), the centre that must have each point, `FREE` or `NOBODYS`; or None.
+    extra
+        (m, n), added to the costs of places; or None.
+    """
+
+    freedom: float = np.inf
+    c0: float | NDArray[np.float64] = np.inf
+    pins: NDArray[np.int32] | None = None
+    extra: NDArray[np.float64] | None = None
+
+
 def soft_assign(
     places: NDArray[np.float64],
     centres: Centres,
     points: NDArray[np.float64],
+    rules: Rules,
     *,
     temperature: float = 1.0,
-    freedom: float = np.inf,
-    unmatched: float | NDArray[np.float64] = np.inf,
-    pins: NDArray[np.int32] | None = None,
-    extra: NDArray[np.float64] | None = None,
 ) -> Shares:
     """Share the points (n, 3) out among centres at ``places`` (m, 3), one point to each in total.
 
@@ -93,37 +112,30 @@ def soft_assign(
     ----------
     places, centres, points
         where the centres are, their covariances, and the points.
+    rules
+        costs besides those of places.
     temperature
         factor on all covariances.
-    freedom
-        degrees of freedom of the Student-t kernels; inf for Gaussian ones.
-    unmatched
-        cost of leaving a centre and a point without partners, as in `student_costs`; one, or one
-        for each centre.
-    pins
-        (n,), the centre that must have each point, `FREE` or `NOBODYS`; or None.
-    extra
-        (m, n), added to the costs of places; or None.
     """
     order = np.argsort(points[:, 0], kind="stable")
     mean = centres.heights.mean()
-    # While it is hot, specimens may be far from where they belong: hardly anything is left alone.
-    odds = -temperature * (np.asarray(unmatched, dtype=np.float64) + mean)
-    lone = np.broadcast_to(np.exp(np.minimum(odds, 0.0)), len(places))
+    # While it is hot, specimens may be far from where they belong: hardly anything stays unmatched.
+    odds = -temperature * (np.asarray(rules.c0, dtype=np.float64) + mean)
+    spare = np.broadcast_to(np.exp(np.minimum(odds, 0.0)), len(places))
     return Shares(
         *_shares(
             np.ascontiguousarray(places),
             centres.whitening,
             centres.heights - mean,
             centres.spreads,
-            np.maximum(lone, SLACK**2),
-            np.full(len(points), FREE, np.int32) if pins is None else pins,
+            np.maximum(spare, SLACK**2),
+            np.full(len(points), FREE, np.int32) if rules.pins is None else rules.pins,
             np.ascontiguousarray(points),
             points[order, 0].copy(),
             order,
-            NOTHING if extra is None else extra,
+            NOTHING if rules.extra is None else rules.extra,
             float(temperature),
-            float(freedom),
+            float(rules.freedom),
         )
     )
 
@@ -134,7 +146,7 @@ def _shares(
     whitening: Any,
     heights: Any,
     spreads: Any,
-    lone: Any,
+    spare: Any,
     pins: Any,
     points: Any,
     sorted_x: Any,
@@ -182,13 +194,28 @@ def _shares(
             values[end] = np.exp(-cost)
             end += 1
         starts[i + 1] = end
-    # Only the product of the weights of a lone centre and of a lone point matters.
-    slack = np.sqrt(lone.mean()) if m else 1.0
+    balance(starts, items[:end], values[:end], spare, n)
+    for i in range(m):
+        if pinned[i] >= 0:
+            values[starts[i]] = 1.0
+    return starts, items[:end].copy(), values[:end].copy()
+
+
+@kernel
+def balance(starts: Any, items: Any, values: Any, spare: Any, count: int) -> None:
+    """Scale ``values`` in place until rows and columns sum to at most 1 (Sinkhorn).
+
+    Row i has the entries ``starts[i]`` to ``starts[i + 1]``, each of a column ``items``;
+    ``spare`` (m,) is the weight of a row and a column without partners, ``count`` the number of
+    columns. Only the product of the weights of the two matters, so both get the same share of it.
+    """
+    m = len(starts) - 1
+    slack = np.sqrt(spare.mean()) if m else 1.0
     left = np.empty(m)
-    right = np.ones(n)
+    right = np.ones(count)
     for _ in range(SWEEPS):
         for i in range(m):
-            total = lone[i] / slack
+            total = spare[i] / slack
             for at in range(starts[i], starts[i + 1]):
                 total += values[at] * right[items[at]]
             left[i] = 1 / total
@@ -196,14 +223,11 @@ def _shares(
         for i in range(m):
             for at in range(starts[i], starts[i + 1]):
                 right[items[at]] += values[at] * left[i]
-        for j in range(n):
+        for j in range(count):
             right[j] = 1 / right[j]
     for i in range(m):
         for at in range(starts[i], starts[i + 1]):
             values[at] *= left[i] * right[items[at]]
-        if pinned[i] >= 0:
-            values[starts[i]] = 1.0
-    return starts, items[:end].copy(), values[:end].copy()
 
 
 @kernel

@@ -72,7 +72,7 @@ GAIN = 0.05
 """A round that lowers the objective by less counts as one without improvement; in typical margins
 to a node's next best candidate."""
 
-UNMATCHED = 20.0
+UNMATCHED_PATIENCE = 20.0
 """How much more patience there is per share of the nodes that stay unmatched."""
 
 SMALL, MORE = 50, 3
@@ -227,7 +227,7 @@ def _search(
     best, since = np.inf, 0
     for number in range(work.rounds):
         unmatched = float((state.chosen < 0).mean())
-        patience = work.patience * (1.0 + UNMATCHED * unmatched)
+        patience = work.patience * (1.0 + UNMATCHED_PATIENCE * unmatched)
         if since > patience or time.perf_counter() >= deadline:
             break
         origin = state if number % CHAIN == 0 else proposal

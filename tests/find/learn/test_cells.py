@@ -19,7 +19,7 @@ from eutely.execute import open_executor
 from eutely.store.folder import open_run
 from eutely.find.learn.steps import cells, find_cells, with_offsets
 from eutely.pose import orient
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 from eutely.align.consensus import Aligned
 from eutely.find.refine import Cohort
 from eutely.specimen import Specimen

@@ -11,7 +11,7 @@ from eutely.find.learn import Learned, Trial, learn
 from eutely.find.learn.sparsity import pareto_choice
 from eutely.find.learn.stages import choose_specimens
 from eutely.find.learn.study import optimise
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 
 Points = NDArray[np.float64]
 SPACING = 2.0

@@ -9,7 +9,7 @@ from optuna.distributions import FloatDistribution
 
 from eutely.find.learn.study import Trial, Values, optimise
 from eutely.find.learn.work import AXES, Work, triple
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 
 VARIANCES = (0.005, 1.0)
 """Where stage 1 looks for variances, in squared distances of neighbouring nuclei. Only their

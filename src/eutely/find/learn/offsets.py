@@ -8,7 +8,7 @@ from optuna.distributions import FloatDistribution
 
 from eutely.find.learn.study import Trial, Values, optimise
 from eutely.find.learn.work import AXES, Work, triple
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 
 OFFSETS = (0.05, 20.0)
 """Where stage 3 looks for variances of offsets, in those of the centroids along the same axis."""

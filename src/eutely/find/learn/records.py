@@ -11,7 +11,7 @@ from eutely.cliques import Cliques, Matchings
 from eutely.record import Record, pieces
 from eutely.find.learn.stages import Learned
 from eutely.find.learn.study import Trial
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 from eutely.align.consensus import Aligned
 
 

@@ -11,7 +11,7 @@ from optuna.distributions import FloatDistribution, IntDistribution
 from eutely.find.learn.study import Trial, Values, optimise
 from eutely.find.learn.work import Work
 from eutely.pairs import candidates_of_a_pair
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 
 log = logging.getLogger("eutely")
 

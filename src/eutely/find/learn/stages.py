@@ -17,7 +17,7 @@ from eutely.find.learn.sparsity import sparsity
 from eutely.find.learn.study import Journal, Trial
 from eutely.find.learn.work import Points, Progress, Work
 from eutely.pairs import cost_of_a_match
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 
 TYPICAL = 2.0
 """What a match costs in the end. A common factor of all variances changes no matching where all

@@ -32,7 +32,7 @@ from eutely.find.learn.study import Journal
 from eutely.find.learn.work import Progress as TrialProgress
 from eutely.multi import synchronise
 from eutely.pairs import match_pairs
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 from eutely.align.consensus import Aligned, align, realign
 from eutely.find.refine import Cohort
 from eutely.progress import Watch, nobody

@@ -14,7 +14,7 @@ from eutely.execute import Executor
 from eutely.find.learn.study import Journal, Trial
 from eutely.multi import cycle_loss, synchronisation_loss
 from eutely.pairs import match_pairs
-from eutely.parameters import Parameters, Triple
+from eutely.learned import Parameters, Triple
 
 Points = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eutely.errors import ProblemError
-from eutely.parameters import Parameters
+from eutely.learned import Parameters
 
 WORMS = Parameters((130, 43, 28), (156, 200, 174), (172, 32, 44), 14, 1.95, 0.15)
 

@@ -1,4 +1,4 @@
-"""What the costs of matching two specimens depend on: the noun that learning makes."""
+"""What learning finds: the parameters of the costs of a pair, and the trials behind them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from eutely.errors import ProblemError
 
 Triple = tuple[float, float, float]
 
-UNLEARNED_LEAST = 14
-"""K_min where nothing was learned; what the paper learned from worms."""
+UNLEARNED_K_MIN = 14
+"""k_min where nothing was learned; the paper learned this value from worms."""
 
 UNLEARNED_TAU = (1.95, 0.15)
-"""Largest squared distances of centroids and radii where nothing was learned; from the paper."""
+"""tau of centroids and radii where nothing was learned; from the paper."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Parameters:
     centroids, radii, offsets
         three positive variances each, along x, y, z of the common frame (of the semi-axes,
         descending, for radii), in squared units.
-    least
-        K_min, number of cheapest assignments of every nucleus that are allowed in any case.
+    k_min
+        number of cheapest assignments of every nucleus that are allowed in any case.
     tau_centroid, tau_radius
         squared Mahalanobis distances up to which other assignments are allowed.
     """
@@ -38,7 +38,7 @@ class Parameters:
     centroids: Triple
     radii: Triple
     offsets: Triple
-    least: int = UNLEARNED_LEAST
+    k_min: int = UNLEARNED_K_MIN
     tau_centroid: float = UNLEARNED_TAU[0]
     tau_radius: float = UNLEARNED_TAU[1]
 
@@ -48,9 +48,9 @@ class Parameters:
             if len(values) != 3 or not all(0 < value < np.inf for value in values):
                 raise ProblemError(f"parameters: '{key}' is {values}; expected 3 positive numbers")
             object.__setattr__(self, key, values)
-        if isinstance(self.least, bool) or int(self.least) != self.least or self.least < 1:
-            raise ProblemError(f"parameters: 'least' is {self.least}; expected a number >= 1")
-        object.__setattr__(self, "least", int(self.least))
+        if isinstance(self.k_min, bool) or int(self.k_min) != self.k_min or self.k_min < 1:
+            raise ProblemError(f"parameters: 'k_min' is {self.k_min}; expected a number >= 1")
+        object.__setattr__(self, "k_min", int(self.k_min))
         for key in ("tau_centroid", "tau_radius"):
             value = float(getattr(self, key))
             if not 0 <= value < np.inf:
@@ -97,7 +97,7 @@ class Parameters:
             times(self.centroids),
             times(self.radii),
             times(self.offsets),
-            self.least,
+            self.k_min,
             self.tau_centroid / factor,
             self.tau_radius / factor,
         )
@@ -110,3 +110,47 @@ class Parameters:
         norms = np.linalg.norm([self.centroids, self.radii, self.offsets], axis=1)
         scaled: NDArray[np.float64] = norms * np.sqrt(3) / np.linalg.norm(norms)
         return scaled
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of learning.
+
+    Attributes
+    ----------
+    stage
+        of learning: ``linear``, ``sparsity``, ``offsets`` or ``weights``.
+    number
+        of the trial within its stage, from 0.
+    parameters
+        that were tried: name -> value.
+    losses
+        one for each objective of the stage; lower is better.
+    """
+
+    stage: str
+    number: int
+    parameters: dict[str, Any]
+    losses: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What learning found, and how.
+
+    Attributes
+    ----------
+    parameters
+        of the costs.
+    specimens
+        numbers of the specimens that they were learned on.
+    trials
+        of all stages, in order.
+    chosen
+        stage -> number of the trial whose parameters were taken.
+    """
+
+    parameters: Parameters
+    specimens: tuple[int, ...]
+    trials: tuple[Trial, ...]
+    chosen: dict[str, int]
