@@ -1,10 +1,10 @@
-"""How long work tells that it goes on: one function that whoever is interested provides."""
+"""The callback by which long work reports how far it is."""
 
 from collections.abc import Callable
 
-Watch = Callable[[str, int, int, str], None]
-"""Called with (what is being done, steps done, steps in all, how it goes in a few words)."""
+Progress = Callable[[str, int, int, str], None]
+"""Called with (what is being done, steps done, steps in all, a short note on how it goes)."""
 
 
-def nobody(what: str, done: int, total: int, note: str) -> None:
-    """Watch nothing."""
+def silent(what: str, done: int, total: int, note: str) -> None:
+    """Report nothing."""

@@ -1,32 +1,25 @@
-"""A stage's result on disk: arrays and plain metadata in one file, without pickle.
+"""Nouns as records: arrays and plain values, ready to be hashed or stored, without pickle.
 
-The file is a ZIP archive of ``.npy`` files and a ``metadata.json``, so that ``numpy.load`` opens
-it too. Equal records give equal bytes. The metadata hold the digest of the content; a file that
-was cut off or damaged never passes for a result.
+`pack` turns a noun (a dataclass or named tuple of arrays, plain values and other nouns) into a
+`Record`, `unpack` makes the noun of it again. The type hints of its fields say how, so a record
+holds nothing but data: no class names, no code.
 """
 
+from __future__ import annotations
+
 import hashlib
-import io
 import json
-import struct
-import zipfile
-import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.errors import ReadError
-from eutely.io.whole import whole
-
-METADATA = "metadata.json"
-BEGINNING = (1980, 1, 1, 0, 0, 0)
-"""The date of all members: a real one would make equal records differ."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +53,6 @@ class Record:
     def digest(self) -> str:
         """SHA-256 of the content, in hexadecimal digits."""
         return digest({"arrays": dict(self.arrays), "metadata": self.metadata})
-
-
-def pieces(values: NDArray[Any], counts: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Cut values that were put one behind the other, so many each."""
-    parts = np.split(values, np.cumsum(counts)[:-1])
-    return tuple(np.ascontiguousarray(part) for part in parts)
 
 
 def digest(value: object) -> str:
@@ -116,44 +103,97 @@ def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return plain
 
 
-def write_record(path: Path, record: Record) -> None:
-    """Write ``record`` to ``path``, whole or not at all."""
-    metadata = {"digest": record.digest, "metadata": record.metadata}
-    with whole(path) as aside, zipfile.ZipFile(aside, "w", zipfile.ZIP_STORED) as archive:
-        _put(archive, METADATA, plain_json(metadata).encode())
-        for name, array in record.arrays.items():
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
-            _put(archive, f"{name}.npy", buffer.getvalue())
+def pack(value: object) -> Record:
+    """Return a noun, or plain values and arrays nested in tuples and dictionaries, as a record."""
+    arrays: dict[str, NDArray[Any]] = {}
+    return Record(arrays=arrays, metadata={"value": _encode(value, "value", arrays)})
 
 
-def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    member = zipfile.ZipInfo(name, BEGINNING)
-    member.create_system = 3  # the same on every platform
-    archive.writestr(member, content)
+def unpack(record: Record, kind: type[T]) -> T:
+    """Return the noun that `pack` made a record of.
+
+    Parameters
+    ----------
+    record
+        from `pack`.
+    kind
+        the noun's class, or a hint such as ``tuple[Pose, ...]``.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError
+        where the record does not fit ``kind``; or the error by which the noun refuses its values.
+    """
+    return cast(T, _decode(kind, record.metadata["value"], record.arrays))
 
 
-def read_record(path: Path) -> Record:
-    """Read a record; a ReadError says when the file is absent, cut off or damaged."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            stored = json.loads(archive.read(METADATA))
-            arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(name)), allow_pickle=False
-                )
-                for name in archive.namelist()
-                if name != METADATA
-            }
-        record = Record(arrays, stored["metadata"])
-        intact = record.digest == stored["digest"]
-    except OSError as error:
-        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
-    except (
-        zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, TypeError,
-        NotImplementedError, RuntimeError, OverflowError, MemoryError, struct.error,
-    ) as error:  # fmt: skip
-        raise ReadError(f"{path} is damaged ({type(error).__name__})") from error
-    if not intact:
-        raise ReadError(f"{path} is damaged (its content does not have its checksum)")
-    return record
+def _encode(value: Any, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Return ``value`` as JSON can hold it; its arrays go to ``arrays`` under the path to them."""
+    if isinstance(value, np.ndarray):
+        arrays[path] = value
+        return path
+    if isinstance(value, np.generic):
+        return value.item()
+    if is_dataclass(value):
+        return {one.name: _encode(getattr(value, one.name), f"{path}.{one.name}", arrays)
+                for one in fields(value)}  # fmt: skip
+    if hasattr(value, "_fields"):
+        return {name: _encode(getattr(value, name), f"{path}.{name}", arrays)
+                for name in value._fields}  # fmt: skip
+    if isinstance(value, Mapping):
+        return {str(key): _encode(inner, f"{path}.{key}", arrays) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if _ragged(value):
+            arrays[path] = np.concatenate(value)
+            arrays[f"{path}.counts"] = np.array([len(part) for part in value])
+            return {"ragged": path}
+        return [_encode(inner, f"{path}.{number}", arrays) for number, inner in enumerate(value)]
+    return value
+
+
+def _ragged(value: Sequence[Any]) -> bool:
+    """Tell whether a sequence holds arrays that differ in their first length only."""
+    alike = {
+        (part.dtype, part.shape[1:]) if isinstance(part, np.ndarray) and part.ndim else None
+        for part in value
+    }
+    return len(value) > 1 and len(alike) == 1 and None not in alike
+
+
+def _decode(kind: Any, data: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """Return the value of type ``kind`` that `_encode` made ``data`` of."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is np.ndarray or origin is np.ndarray:
+        return np.array(arrays[data])
+    if origin in (Union, types.UnionType):
+        if data is None and type(None) in inner:
+            return None
+        return _decode(next(one for one in inner if one is not type(None)), data, arrays)
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        hints = _hints(kind)
+        return kind(**{name: _decode(hints[name], part, arrays) for name, part in data.items()})
+    if origin in (tuple, list, Sequence):
+        return _decode_sequence(origin, inner, data, arrays)
+    if origin in (dict, Mapping):
+        return {key: _decode(inner[1], part, arrays) for key, part in data.items()}
+    if kind in (int, float, str, bool):
+        return kind(data)
+    return data
+
+
+def _decode_sequence(
+    origin: Any, inner: tuple[Any, ...], data: Any, arrays: Mapping[str, NDArray[Any]]
+) -> Any:
+    made = list if origin is list else tuple
+    if isinstance(data, dict):
+        path = data["ragged"]
+        parts = np.split(arrays[path], np.cumsum(arrays[f"{path}.counts"])[:-1])
+        return made(np.array(part) for part in parts)
+    if origin is tuple and inner[-1] is not Ellipsis:
+        return tuple(_decode(one, part, arrays) for one, part in zip(inner, data, strict=True))
+    return made(_decode(inner[0], part, arrays) for part in data)
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)

@@ -325,11 +325,12 @@ class Config(Section):
     seed: int = setting(
         0, "Where all random choices start; the same seed gives the same bytes.", ge=0, lt=2**63
     )
-    method: Literal["refine", "learn"] = setting(
+    method: Literal["refine", "learn", "named"] = setting(
         "refine",
         "How cells are found: 'refine' starts from the nuclei of several specimens and improves "
-        "them round by round (sections refine, estimate); 'learn' is the paper's way, costs "
-        "learned by trials and all pairs matched with them (realign, learn, multi, atlas).",
+        "them round by round (sections refine, estimate); 'learn' is the paper's method, costs "
+        "learned by trials and all pairs matched with them (realign, learn, multi, atlas); 'named' "
+        "takes names for cells, as eutely build --supervised does.",
     )
     costs: Costs = Costs()
     realign: Realign = Realign()
@@ -339,6 +340,9 @@ class Config(Section):
     refine: Refine = Refine()
     estimate: Estimate = Estimate()
 
-    def part(self, *names: str) -> dict[str, Any]:
-        """Return the settings and sections called ``names``, ready for JSON: a stage's part."""
-        return self.model_dump(mode="json", include=set(names))
+    def value(self, key: str) -> Any:
+        """Return the setting or section with a dotted key, ready for JSON."""
+        value: Any = self
+        for name in key.split("."):
+            value = getattr(value, name)
+        return value.model_dump(mode="json") if isinstance(value, Section) else value

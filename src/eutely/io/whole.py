@@ -36,3 +36,9 @@ def whole(path: Path) -> Iterator[Path]:
             shutil.rmtree(aside, ignore_errors=True)
         elif aside.exists():
             aside.unlink()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file (UTF-8), whole or not at all."""
+    with whole(path) as aside:
+        aside.write_text(text, encoding="utf-8", newline="")

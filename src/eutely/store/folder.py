@@ -1,50 +1,61 @@
-"""The folder of a run: settings, versions, log and each stage's result, to continue from.
+"""The folder of a run: settings, versions, log and the result of each step, to continue from.
 
-A stage's result is stored under a key, the hash of all that it depends on. Running again finds
-what is there and computes what is not; a result that was damaged counts as not there.
+A result is stored under a key, the hash of all that it depends on (see `eutely.steps`). Running
+again finds what is there and computes what is not; a result that was damaged counts as not there.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import math
+import os
 import platform
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
+import socket
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeVar
+from typing import IO
 
 from eutely.errors import ReadError, RunFolderError, WriteError
-from eutely.store.journal import Journal
-from eutely.store.lock import locked
-from eutely.record import Record, digest, read_record, write_record
 from eutely.io.whole import whole
+from eutely.record import Record
+from eutely.store.files import Journal, read_record, write_record
 
 log = logging.getLogger("eutely")
 
-T = TypeVar("T")
-
 SCHEMA = 1
-"""Version of the folder's own layout, and part of every key."""
+"""Version of the folder's layout."""
 
 MARK = "eutely-run.json"
 LOCK = "lock"
 ASIDE = re.compile(r"\.[0-9a-f]{8}\.")
-"""How names begin that ``whole`` writes aside; after a crash they are rubbish."""
+"""How the names of unfinished files begin; after a crash they are deleted."""
 
 PACKAGES = ("eutely", "numpy", "scipy", "numba", "optuna", "h5py", "pandas")
 
+NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
+"""What file systems without locks answer (some network file systems)."""
+
+
 
 @contextmanager
-def open_run(path: Path) -> Iterator[RunFolder]:
+def open_run(path: Path, command: str = "") -> Iterator[RunFolder]:
     """Create the run folder ``path``, or open it to continue; within the block it is locked.
 
     The package's log also goes to ``log.txt`` there. A folder that is not a run folder, is
     damaged, or in use by another process is a RunFolderError.
+
+    Parameters
+    ----------
+    path
+        of the folder.
+    command
+        that made it, for the report.
     """
     _check(path)
     with ExitStack() as stack:
@@ -59,64 +70,40 @@ def open_run(path: Path) -> Iterator[RunFolder]:
         for folder in (path, path / "stages"):
             _sweep(folder)
         stack.enter_context(_logging_to(path / "log.txt"))
-        yield RunFolder(path)
+        yield RunFolder(path, command)
 
 
 class RunFolder:
-    """An open run folder; see ``open_run``."""
+    """An open run folder; implements `eutely.steps.Store`. See `open_run`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, command: str = "") -> None:
         self.path = path
+        self.command = command
 
-    def stage(
-        self,
-        name: str,
-        depends_on: object,
-        compute: Callable[[], T],
-        save: Callable[[T], Record],
-        load: Callable[[Record], T],
-    ) -> T:
-        """Return a stage's result: the stored one, or else computed and stored.
+    def get(self, name: str, key: str) -> Record | None:
+        """Return a stored result, or None; damaged ones are reported and count as absent."""
+        file = self._file(name, key, "npz")
+        if not file.exists():
+            return None
+        try:
+            return read_record(file)
+        except ReadError as error:
+            log.warning("step %s: %s; computing it again", name, error)
+            return None
 
-        What is returned went through ``save`` and ``load`` in either case, so that a run that was
-        interrupted cannot differ from one that was not.
+    def put(self, name: str, key: str, record: Record, seconds: float) -> None:
+        """Store a result, whole or not at all, and how long it took."""
+        write_record(self._file(name, key, "npz"), record)
+        self._timings.append({"step": name, "key": key, "seconds": round(seconds, 3)})
 
-        Parameters
-        ----------
-        name
-            of the stage: letters, digits, ``-``.
-        depends_on
-            all that the result depends on: arrays and plain values, such as digests of inputs,
-            the stage's part of the settings and a version of its code.
-        compute
-            makes the result.
-        save, load
-            turn a result into a record and back.
-        """
-        file = self.path / "stages" / f"{name}-{self.key(name, depends_on)}.npz"
-        if file.exists():
-            try:
-                record = read_record(file)
-            except ReadError as error:
-                log.warning("stage %s: %s; computing it again", name, error)
-            else:
-                log.info("stage %s: done before", name)
-                return load(record)
-        start = time.monotonic()
-        record = save(compute())
-        seconds = time.monotonic() - start
-        write_record(file, record)
-        self._timings.append({"stage": name, "seconds": round(seconds, 3)})
-        log.info("stage %s: %.1f s", name, seconds)
-        return load(record)
+    def seconds(self, name: str, key: str) -> float:
+        """Return how long a result took when it was last computed; NaN where not known."""
+        rows = [row for row in self._timings if row.get("key") == key and row.get("step") == name]
+        return float(rows[-1]["seconds"]) if rows else math.nan
 
-    def journal(self, name: str, depends_on: object) -> Journal:
-        """Return the list in which a long stage keeps what it did so far, for example trials."""
-        return Journal(self.path / "stages" / f"{name}-{self.key(name, depends_on)}.jsonl")
-
-    def key(self, name: str, depends_on: object) -> str:
-        """Return the key of a stage's result: 16 hexadecimal digits."""
-        return digest([SCHEMA, name, depends_on])[:16]
+    def journal(self, name: str, key: str) -> Journal:
+        """Return the list in which a long step keeps what it did so far, for example trials."""
+        return Journal(self._file(name, key, "jsonl"))
 
     def describe(self, config: str, inputs: Mapping[str, str]) -> None:
         """Write down what this run is.
@@ -126,16 +113,15 @@ class RunFolder:
         config
             the resolved settings, as TOML.
         inputs
-            specimen -> digest of what was read.
+            specimen -> digest of its content.
         """
         with whole(self.path / "config.toml") as aside:
             aside.write_text(config, encoding="utf-8")
         _write_json(self.path / "inputs.json", dict(inputs))
         _write_json(self.path / "versions.json", versions())
 
-    def timings(self) -> dict[str, float]:
-        """Return the seconds that each stage took when it was last computed, in order."""
-        return {row["stage"]: row["seconds"] for row in self._timings}
+    def _file(self, name: str, key: str, kind: str) -> Path:
+        return self.path / "stages" / f"{name}-{key}.{kind}"
 
     @property
     def _timings(self) -> Journal:
@@ -230,3 +216,49 @@ def _logging_to(path: Path) -> Iterator[None]:
         log.removeHandler(handler)
         handler.close()
         log.setLevel(before)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file ``path``; a RunFolderError names the process that has it already.
+
+    The file stays, without meaning: only the lock counts, and it ends with its process, also
+    when that was killed, so no lock is ever stale.
+    """
+    with path.open("a+", encoding="utf-8") as file:
+        try:
+            _take(file)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise RunFolderError(
+                    f"{path.parent} is in use by {_holder(file)}; wait for it, or choose another"
+                ) from error
+            log.warning("%s: no locks on this file system; run one build at a time", path.parent)
+        file.seek(0)
+        file.truncate()
+        json.dump({"process": os.getpid(), "host": socket.gethostname()}, file)
+        file.flush()
+        yield
+
+
+def _take(file: IO[str]) -> None:
+    """Lock an open file, or raise OSError at once."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _holder(file: IO[str]) -> str:
+    """Return who wrote into the lock file."""
+    try:
+        file.seek(0)
+        holder = json.load(file)
+        return f"process {holder['process']} on {holder['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,125 @@
+"""Files of a run folder: records, whole or not at all, and journals that grow line by line.
+
+The file of a record is a ZIP archive of ``.npy`` files and a ``metadata.json``, so that
+``numpy.load`` opens it too. Equal records give equal bytes. The metadata hold the digest of the
+content: a file that was cut off or damaged is not taken for a result.
+"""
+
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eutely.errors import ReadError, WriteError
+from eutely.io.whole import whole
+from eutely.record import Record, plain_json
+
+METADATA = "metadata.json"
+BEGINNING = (1980, 1, 1, 0, 0, 0)
+"""The date of all members: a real one would make equal records differ."""
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write ``record`` to ``path``, whole or not at all."""
+    metadata = {"digest": record.digest, "metadata": record.metadata}
+    with whole(path) as aside, zipfile.ZipFile(aside, "w", zipfile.ZIP_STORED) as archive:
+        _put(archive, METADATA, plain_json(metadata).encode())
+        for name, array in record.arrays.items():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
+            _put(archive, f"{name}.npy", buffer.getvalue())
+
+
+def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    member = zipfile.ZipInfo(name, BEGINNING)
+    member.create_system = 3  # the same on every platform
+    archive.writestr(member, content)
+
+
+def read_record(path: Path) -> Record:
+    """Read a record; a ReadError says when the file is absent, cut off or damaged."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            stored = json.loads(archive.read(METADATA))
+            arrays = {
+                name.removesuffix(".npy"): np.lib.format.read_array(
+                    io.BytesIO(archive.read(name)), allow_pickle=False
+                )
+                for name in archive.namelist()
+                if name != METADATA
+            }
+        record = Record(arrays, stored["metadata"])
+        intact = record.digest == stored["digest"]
+    except OSError as error:
+        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
+    except (
+        zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, TypeError,
+        NotImplementedError, RuntimeError, OverflowError, MemoryError, struct.error,
+    ) as error:  # fmt: skip
+        raise ReadError(f"{path} is damaged ({type(error).__name__})") from error
+    if not intact:
+        raise ReadError(f"{path} is damaged (its content does not have its checksum)")
+    return record
+
+
+class Journal:
+    """Plain values (what JSON can hold) in the order in which they were added.
+
+    Each line carries a checksum. What a crash or a full disk left unfinished at the end is cut
+    off on opening, so that a journal always is a prefix of what was added.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._values: list[Any] = []
+        try:
+            content = path.read_bytes() if path.exists() else b""
+            good = 0
+            for line in content.splitlines(keepends=True):
+                if not line.endswith(b"\n") or not _intact(line):
+                    break
+                self._values.append(json.loads(line[9:]))
+                good += len(line)
+            if good < len(content):
+                with path.open("r+b") as file:
+                    file.truncate(good)
+        except OSError as error:
+            raise WriteError(f"cannot use {path}: {error.strerror or error}") from error
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._values))
+
+    def append(self, value: object) -> None:
+        """Add ``value``; when this returns, the end of this process cannot lose it."""
+        text = plain_json(value)
+        line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            size = self.path.stat().st_size if self.path.exists() else 0
+            try:
+                with self.path.open("ab", buffering=0) as file:
+                    rest = line
+                    while rest:  # a nearly full disk takes a part, then says so
+                        rest = rest[file.write(rest) :]
+            except OSError:
+                if self.path.exists():
+                    with self.path.open("r+b") as file:
+                        file.truncate(size)
+                raise
+        except OSError as error:
+            raise WriteError(f"cannot write {self.path}: {error.strerror or error}") from error
+        self._values.append(json.loads(text))
+
+
+def _intact(line: bytes) -> bool:
+    """Tell whether a line has its checksum."""
+    return line[:9] == f"{zlib.crc32(line[9:-1]):08x} ".encode()
