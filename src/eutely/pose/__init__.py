@@ -2,6 +2,16 @@
 
 from eutely.pose.hypotheses import orient
 from eutely.pose.pose import Pose
+from eutely.pose.stand import Oriented, anonymous, framed, oriented, posed
 from eutely.pose.straighten import straighten
 
-__all__ = ["Pose", "orient", "straighten"]
+__all__ = [
+    "Oriented",
+    "Pose",
+    "anonymous",
+    "framed",
+    "orient",
+    "oriented",
+    "posed",
+    "straighten",
+]

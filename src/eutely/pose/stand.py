@@ -1,0 +1,96 @@
+"""From a specimen as it lies in a file to its poses in a common frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.features import scores
+from eutely.frame import Body, Frame, Posed, canonical_order
+from eutely.geometry import spacing
+from eutely.pose.hypotheses import orient
+from eutely.pose.pose import Pose
+from eutely.pose.straighten import straighten
+from eutely.specimen import Specimen
+
+POSES = 4
+"""Poses of a specimen that are compared, the most plausible ones."""
+
+
+class Oriented(NamedTuple):
+    """A specimen whose body is straight, and its plausible poses, the most plausible first."""
+
+    specimen: Specimen
+    poses: tuple[Pose, ...]
+
+
+def anonymous(specimen: Specimen, name: str) -> Specimen:
+    """Return a specimen as unsupervised code may see it, called ``name`` in error messages.
+
+    Without names and ids of nuclei, which are in canonical order: nothing that follows can depend
+    on how a file numbers, names or orders them.
+    """
+    ordered = specimen.take(canonical_order(specimen.centroids))
+    return Specimen(
+        name,
+        np.arange(len(ordered)),
+        ordered.centroids,
+        ordered.radii,
+        ordered.axes,
+        ordered.features,
+        unit=ordered.unit,
+    )
+
+
+def oriented(specimen: Specimen) -> Oriented:
+    """Straighten a specimen if it is bent, and find its poses."""
+    straight = straighten(specimen)
+    return Oriented(straight, tuple(orient(straight)[:POSES]))
+
+
+def posed(
+    given: Oriented, size: NDArray[np.float64] | None, features: Sequence[str] = ()
+) -> Posed:
+    """Return a specimen in its poses.
+
+    Parameters
+    ----------
+    given
+        from `oriented`.
+    size
+        (2,) length and width to bring it to; None keeps its own.
+    features
+        names of the features whose scores count.
+    """
+    maps = [pose.affine(None if size is None else tuple(size)) for pose in given.poses]
+    points = given.specimen.centroids
+    return Posed(
+        tuple(points @ matrix.T + shift for matrix, shift in maps),
+        given.specimen.mapped(*maps[0]).radii,
+        scores(given.specimen, features),
+    )
+
+
+def framed(
+    specimens: Sequence[Oriented], features: Sequence[str], *, scale: bool, smooth: bool
+) -> Frame:
+    """Return the common frame of specimens.
+
+    Parameters
+    ----------
+    specimens
+        from `oriented`.
+    features
+        names of the features that count.
+    scale
+        whether all specimens are brought to the median length and width.
+    smooth
+        whether they may be warped smoothly later on.
+    """
+    size = np.median([one.poses[0].size for one in specimens], axis=0)
+    inside = tuple(posed(one, size if scale else None, features) for one in specimens)
+    distance = float(np.median([spacing(one.poses[0]) for one in inside]))
+    return Frame(inside, Body(size, distance, smooth), tuple(features))
