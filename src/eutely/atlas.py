@@ -20,8 +20,8 @@ NOBODY = -1
 MODELS = ("joint", "offsets")
 """Ways of matching a specimen with an atlas."""
 
-BINS = 10
-"""Bins of distances at which nuclei may crowd each other."""
+BINS, BIN_WIDTH = 10, 0.1
+"""Bins of distances at which nuclei may crowd each other, and their width in spacings."""
 
 FINITE = ("means", "size", "weights", "predictors", "offsets", "feature_means", "crowding")
 """Arrays without NaN."""
