@@ -1,12 +1,25 @@
-"""Affine maps from matches, of which some are wrong, that cannot collapse or mirror a specimen."""
+"""Affine maps fitted to matches: by least squares, or robustly where some matches are wrong."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-ROUNDS = 5
+Map = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Matrix (3, 3) and shift (3,) of an affine map ``matrix @ point + shift``."""
+
+FEWEST_MATCHES = 4
+"""Matches that determine an affine map."""
+
+REWEIGHTINGS = 5
 """Rounds of re-weighting; the weights settle in three or four."""
+
+
+def least_squares(points: NDArray[np.float64], targets: NDArray[np.float64]) -> Map:
+    """Fit an affine map of points (n, 3) to targets (n, 3) by least squares; n >= 4."""
+    design = np.column_stack([points, np.ones(len(points))])
+    solution = np.linalg.lstsq(design, targets, rcond=None)[0]
+    return np.ascontiguousarray(solution[:3].T), solution[3]
 
 
 def fit_affine(
@@ -15,8 +28,8 @@ def fit_affine(
     *,
     stretch: float = 1.5,
     freedom: float = 4.0,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Fit ``matrix @ point + shift`` to targets, robustly.
+) -> Map:
+    """Fit an affine map of points to targets robustly.
 
     Matches far off weigh less, as under a Student-t distribution. Singular values of the matrix
     are kept within ``1 / stretch .. stretch``, and its determinant positive: unconstrained least
@@ -38,7 +51,7 @@ def fit_affine(
     """
     weights = np.ones(len(points))
     matrix, shift = np.eye(3), np.zeros(3)
-    for _ in range(ROUNDS):
+    for _ in range(REWEIGHTINGS):
         total = weights.sum()
         centre = weights @ points / total
         goal = weights @ targets / total

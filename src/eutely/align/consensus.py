@@ -9,36 +9,35 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.align.affine import Map, fit_affine
+from eutely.align.target import ALL_MATCHED, POSE_FREEDOM, usual_specimens
 from eutely.config.model import Realign
 from eutely.execute import Executor
-from eutely.multi import specimen_agreement, synchronise
-from eutely.pairs import match_pairs
+from eutely.frame import Frame, Points
 from eutely.learned import Parameters
-from eutely.align.affine import fit_affine
-from eutely.fit.place import POSE_FREEDOM, UNMATCHED
+from eutely.multi import specimen_agreement, synchronise
+from eutely.pairs import PairCosts, match_pairs
 from eutely.solver.meanfield import assign
-from eutely.solver.softassign import centres_of
+from eutely.solver.softassign import Rules, centres_of
 
 log = logging.getLogger("eutely")
-
-Points = NDArray[np.float64]
 
 JURY = 8
 """Specimens by which the poses of each one are judged."""
 
-WITNESSES = 200
-"""Nuclei of a judge, spread over its body, that look for their counterparts."""
+SAMPLE = 200
+"""Nuclei of a member of the jury, spread over its body, that are matched with other specimens."""
 
 TURNS = 5
-"""Times that all specimens choose their poses; most cohorts settle in two."""
+"""Times that all members of the jury choose their poses; most cohorts settle in two."""
 
-FEWEST = 8
-"""Matches below which nothing is fitted."""
+FEWEST_MATCHES = 8
+"""Matches below which no map is fitted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """A cohort in one frame.
+    """N specimens fitted to one of them by affine maps.
 
     Attributes
     ----------
@@ -54,7 +53,7 @@ class Aligned:
         (N,) float64, share of each specimen's matches that are consistent with all others.
     distance
         (N,) float64, median distance of each specimen's nuclei from their matches in the target;
-        one of another kind stands out.
+        a specimen of another kind stands out.
     """
 
     frames: tuple[Points, ...]
@@ -65,38 +64,29 @@ class Aligned:
     distance: NDArray[np.float64]
 
 
-def align(
-    poses: Sequence[Sequence[Points]],
-    radii: Sequence[Points],
-    *,
-    spacing: float,
-    settings: Realign,
-    executor: Executor,
-    seed: int = 0,
-) -> Aligned:
+def align(frame: Frame, settings: Realign, executor: Executor, *, seed: int = 0) -> Aligned:
     """Bring all specimens into the frame of the one that is most consistent with the others.
 
     Poses are settled by a jury of specimens; then all pairs are matched by unlearned dense
     linear costs and synchronised; the specimen that keeps the most matches is the target, to
-    which all others are fitted by affine maps, matched anew after each fit.
+    which all others are fitted by affine maps and matched again after each fit.
 
     Parameters
     ----------
-    poses
-        for each specimen its nuclei (n, 3) in each plausible pose, all brought to one size.
-    radii
-        for each specimen (n, 3) semi-axes at that size, NaN where not known.
-    spacing
-        typical distance of neighbouring nuclei.
+    frame
+        specimens in their plausible poses.
     settings
         the section ``realign`` of the configuration.
     executor, seed
         where to run, and which jury.
     """
-    chosen = settle_poses(poses, spacing=spacing, executor=executor, seed=seed)
-    frames = [np.ascontiguousarray(own[pose]) for own, pose in zip(poses, chosen, strict=True)]
-    unlearned = Parameters.unlearned(spacing)
-    matchings = match_pairs(frames, radii, unlearned, UNMATCHED, executor, dense=True)
+    spacing, radii = frame.body.spacing, frame.radii
+    chosen = settle_poses(frame, executor, seed=seed)
+    points = [
+        np.ascontiguousarray(poses[pose]) for poses, pose in zip(frame.poses, chosen, strict=True)
+    ]
+    costs = PairCosts(Parameters.unlearned(spacing), ALL_MATCHED, dense=True)
+    matchings = match_pairs(points, radii, costs, executor)
     consistency = specimen_agreement(matchings, synchronise(matchings, seed=seed))
     target = int(np.argmax(np.nan_to_num(consistency, nan=-1.0)))
     log.info(
@@ -105,36 +95,25 @@ def align(
         100 * consistency[target],
         100 * float(np.nanmedian(consistency)),
     )
-    nowhere = np.zeros(len(frames))
-    start = Aligned(tuple(frames), tuple(radii), chosen, target, consistency, nowhere)
-    return realign(start, unlearned, settings=settings, executor=executor, dense=True)
+    start = Aligned(tuple(points), radii, chosen, target, consistency, np.zeros(len(points)))
+    return realign(start, costs, settings, executor)
 
 
 def realign(
-    before: Aligned,
-    parameters: Parameters,
-    *,
-    settings: Realign,
-    executor: Executor,
-    dense: bool = False,
-    neighbours: int = 6,
-    c0: float = UNMATCHED,
-    effort: str = "fast",
+    before: Aligned, costs: PairCosts, settings: Realign, executor: Executor
 ) -> Aligned:
-    """Fit all specimens to the target again, by what ``parameters`` match.
+    """Fit all specimens to the target again, by the matches that ``costs`` give.
 
     Parameters
     ----------
     before
-        the cohort so far.
-    parameters
-        of the costs.
+        the specimens so far.
+    costs
+        of matching each specimen with the target.
     settings
         the section ``realign`` of the configuration.
     executor
         where to run.
-    dense, neighbours, c0, effort
-        how specimens are matched with the target, as of `match_pairs`.
     """
     others = [number for number in range(len(before.frames)) if number != before.target]
     goal = before.frames[before.target]
@@ -144,15 +123,7 @@ def realign(
     distance = np.zeros(len(before.frames))
     for turn in range(settings.iterations + 1):
         matchings = match_pairs(
-            [goal, *frames],
-            [before.radii[before.target], *radii],
-            parameters,
-            c0,
-            executor,
-            dense=dense,
-            neighbours=neighbours,
-            effort=effort,
-            pairs=pairs,
+            [goal, *frames], [before.radii[before.target], *radii], costs, executor, pairs=pairs
         )
         for number, other in enumerate(others):
             distance[other] = _median_distance(goal, frames[number], matchings.of(number))
@@ -165,19 +136,15 @@ def realign(
             radii[number] = before.radii[other] * np.linalg.det(matrix) ** (1 / 3)
         if all(map(np.array_equal, last, frames)):
             break
-    found, sizes = list(before.frames), list(before.radii)
+    all_frames, all_radii = list(before.frames), list(before.radii)
     for number, other in enumerate(others):
-        found[other], sizes[other] = frames[number], radii[number]
-    return replace(before, frames=tuple(found), radii=tuple(sizes), distance=distance)
+        all_frames[other], all_radii[other] = frames[number], radii[number]
+    return replace(before, frames=tuple(all_frames), radii=tuple(all_radii), distance=distance)
 
 
 def fitted(
-    points: Points,
-    now: Points,
-    goal: Points,
-    partners: NDArray[np.int32],
-    settings: Realign,
-) -> tuple[Points, NDArray[np.float64]]:
+    points: Points, now: Points, goal: Points, partners: NDArray[np.int32], settings: Realign
+) -> Map:
     """Fit the map of ``points`` (n, 3) to the nuclei or cells of ``goal`` (m, 3) they match.
 
     Parameters
@@ -191,13 +158,13 @@ def fitted(
     settings
         share of the worst matches to leave out, and bounds of the map.
     """
-    there = np.flatnonzero(partners >= 0)
-    if len(there) < FEWEST:
+    places = np.flatnonzero(partners >= 0)
+    if len(places) < FEWEST_MATCHES:
         return np.eye(3), np.zeros(3)
-    here = partners[there]
-    apart = np.linalg.norm(goal[there] - now[here], axis=1)
+    nuclei = partners[places]
+    apart = np.linalg.norm(goal[places] - now[nuclei], axis=1)
     near = apart <= np.quantile(apart, 1 - settings.trim)
-    return fit_affine(points[here[near]], goal[there[near]], stretch=settings.stretch)
+    return fit_affine(points[nuclei[near]], goal[places[near]], stretch=settings.stretch)
 
 
 def _median_distance(goal: Points, frame: Points, partners: NDArray[np.int32]) -> float:
@@ -207,52 +174,50 @@ def _median_distance(goal: Points, frame: Points, partners: NDArray[np.int32]) -
     return float(np.median(np.linalg.norm(goal[matched] - frame[partners[matched]], axis=1)))
 
 
-def settle_poses(
-    poses: Sequence[Sequence[Points]], *, spacing: float, executor: Executor, seed: int = 0
-) -> NDArray[np.int64]:
+def settle_poses(frame: Frame, executor: Executor, *, seed: int = 0) -> NDArray[np.int64]:
     """Return the pose of each specimen in which it fits most others: (N,).
 
     A jury agrees first: its members start in their first poses, and one after the other takes
     the pose that costs least with all other members in theirs, nucleus matched to nucleus, until
-    nobody moves. Then everybody else takes the pose that costs the jury least.
+    no member changes. Then every other specimen takes the pose that costs the jury least.
 
     Parameters
     ----------
-    poses, spacing, executor, seed
-        as of `align`.
+    frame, executor, seed
+        see `align`.
     """
-    counts = np.array([len(own[0]) for own in poses])
-    usual = np.flatnonzero(np.abs(counts - np.median(counts)) <= 0.1 * np.median(counts))
+    poses, spacing = frame.poses, frame.body.spacing
+    usual = usual_specimens([len(posed) for posed in frame.specimens])
     jury = np.random.default_rng(seed).permutation(usual)[:JURY].tolist()
-    seats = {judge: _witnesses(poses[judge][0]) for judge in jury}
+    samples = {member: _sample(poses[member][0]) for member in jury}
     chosen = np.zeros(len(poses), np.int64)
     for _ in range(TURNS):
         before = chosen.copy()
-        for judge in jury:
-            others = [seat for other, seat in seats.items() if other != judge]
-            costs = list(executor.map(_cost, poses[judge], shared=(others, spacing)))
-            chosen[judge] = int(np.argmin(costs))
-            seats[judge] = _witnesses(poses[judge][chosen[judge]])
+        for member in jury:
+            others = [sample for other, sample in samples.items() if other != member]
+            costs = list(executor.map(_cost, poses[member], shared=(others, spacing)))
+            chosen[member] = int(np.argmin(costs))
+            samples[member] = _sample(poses[member][chosen[member]])
         if np.array_equal(before, chosen):
             break
-    rest = [(number, own) for number, own in enumerate(poses) if number not in seats]
+    rest = [(number, own) for number, own in enumerate(poses) if number not in samples]
     items = [points for _, own in rest for points in own]
-    found = executor.map(_cost, items, shared=(list(seats.values()), spacing))
+    costs_of_rest = executor.map(_cost, items, shared=(list(samples.values()), spacing))
     for number, own in rest:
-        chosen[number] = int(np.argmin([next(found) for _ in own]))
+        chosen[number] = int(np.argmin([next(costs_of_rest) for _ in own]))
     return chosen
 
 
-def _witnesses(points: Points) -> Points:
+def _sample(points: Points) -> Points:
     """Return every k-th nucleus in the order of x."""
     order = np.argsort(points[:, 0], kind="stable")
-    return np.ascontiguousarray(points[order[:: max(len(points) // WITNESSES, 1)]])
+    return np.ascontiguousarray(points[order[:: max(len(points) // SAMPLE, 1)]])
 
 
-def _cost(seats: Sequence[Points], spacing: float, points: Points) -> float:
-    """Return the cost of matching the witnesses of a jury with one specimen."""
+def _cost(samples: Sequence[Points], spacing: float, points: Points) -> float:
+    """Return the cost of matching the samples of a jury with one specimen."""
     total = 0.0
-    for seat in seats:
-        centres = centres_of(np.broadcast_to(spacing**2 * np.eye(3), (len(seat), 3, 3)))
-        total += assign(seat, centres, points, POSE_FREEDOM, UNMATCHED)[1]
+    for sample in samples:
+        centres = centres_of(np.broadcast_to(spacing**2 * np.eye(3), (len(sample), 3, 3)))
+        total += assign(sample, centres, points, Rules(POSE_FREEDOM, ALL_MATCHED))[1]
     return total

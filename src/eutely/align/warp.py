@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
-from eutely.solver.softassign import Centres, squared_distances
+from eutely.cells import Cells
+from eutely.config.model import Estimate
+from eutely.estimate.gaussians import robust_gaussians
+from eutely.frame import Body
+from eutely.solver.softassign import Centres, centres_of, squared_distances
 
 INTERVALS = 5
 """Pieces of the cubic splines along x."""
@@ -24,17 +28,17 @@ MARGIN = 0.05
 """By how much, in units of the body's length, the splines reach beyond the cells."""
 
 
-class Body(NamedTuple):
-    """What a warp must know about the body.
+class Span(NamedTuple):
+    """Where the splines of a warp live.
 
     Attributes
     ----------
     low, high
-        its ends along x; points beyond are moved like the end.
+        ends of the body along x; points beyond are moved like the end.
     width
         about the spread of y and z.
     smooth
-        whether it may bend, twist and stretch; otherwise warps are affine maps.
+        whether the body may bend, twist and stretch; otherwise warps are affine maps.
     """
 
     low: float
@@ -42,14 +46,12 @@ class Body(NamedTuple):
     width: float
     smooth: bool = True
 
-    @classmethod
-    def of(
-        cls, means: NDArray[np.float64], size: NDArray[np.float64], *, smooth: bool = True
-    ) -> Body:
-        """Take cells at ``means`` (m, 3) of a body of that length and width."""
-        length, width = size.tolist()
-        low, high = means[:, 0].min() - MARGIN * length, means[:, 0].max() + MARGIN * length
-        return cls(float(low), float(high), width, smooth)
+
+def span_of(means: NDArray[np.float64], body: Body) -> Span:
+    """Return the span of cells at ``means`` (m, 3)."""
+    length, width = body.size.tolist()
+    low, high = means[:, 0].min() - MARGIN * length, means[:, 0].max() + MARGIN * length
+    return Span(float(low), float(high), width, body.smooth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,25 +60,25 @@ class Warp:
 
     Attributes
     ----------
-    body
-        that is warped.
+    span
+        that the basis functions cover.
     coefficients
         (k, 3), a displacement in the unit of the points for each basis function.
     """
 
-    body: Body
+    span: Span
     coefficients: NDArray[np.float64]
 
     def __call__(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the points (n, 3) where the warp moves them."""
-        return points + _basis(points, self.body) @ self.coefficients
+        return points + _basis(points, self.span) @ self.coefficients
 
 
 def fit_warp(
     points: NDArray[np.float64],
     targets: NDArray[np.float64],
     weights: NDArray[np.float64],
-    body: Body,
+    span: Span,
 ) -> Warp:
     """Fit the warp that brings points to targets by weighted least squares with a small ridge.
 
@@ -84,29 +86,35 @@ def fit_warp(
     ----------
     points, targets, weights
         (n, 3), (n, 3), (n,).
-    body
-        that is warped.
+    span
+        of the body.
     """
     if not len(points):  # nothing pulls, nothing moves
-        points = targets = np.array([[body.low, 0.0, 0.0]])
+        points = targets = np.array([[span.low, 0.0, 0.0]])
         weights = np.ones(1)
-    basis = _basis(points, body)
+    basis = _basis(points, span)
     weighted = basis * weights[:, None]
     normal = basis.T @ weighted
     normal[np.diag_indices_from(normal)] += RIDGE
-    found = np.linalg.solve(normal, weighted.T @ (targets - points))
-    return Warp(body, np.asarray(found, dtype=np.float64))
+    coefficients = np.linalg.solve(normal, weighted.T @ (targets - points))
+    return Warp(span, np.asarray(coefficients, dtype=np.float64))
+
+
+class Goal(NamedTuple):
+    """Where cells are expected: (m, 3), how exactly, and the span of the body."""
+
+    means: NDArray[np.float64]
+    centres: Centres
+    span: Span
 
 
 def rewarp(
     posed: NDArray[np.float64],
     warped: NDArray[np.float64],
     nuclei: NDArray[np.int32],
-    means: NDArray[np.float64],
-    centres: Centres,
-    body: Body,
+    goal: Goal,
 ) -> NDArray[np.float64]:
-    """Return a specimen warped anew, by matches that weigh less the farther off they are.
+    """Warp a specimen to its matched cells; matches weigh less the farther off they are.
 
     Parameters
     ----------
@@ -114,31 +122,42 @@ def rewarp(
         (n, 3), its nuclei before any warp, and after the last one.
     nuclei
         (m,), the nucleus of each cell, or -1.
-    means, centres
-        (m, 3), where cells are expected, and how exactly.
-    body
-        that is warped.
+    goal
+        where cells are expected.
     """
     cells = np.flatnonzero(nuclei >= 0)
-    own = nuclei[cells]
-    squared = squared_distances(means[cells], centres.whitening[cells], warped[own])
+    matched = nuclei[cells]
+    means = goal.means[cells]
+    squared = squared_distances(means, goal.centres.whitening[cells], warped[matched])
     weights = (FREEDOM + 3) / (FREEDOM + squared)
-    return fit_warp(posed[own], means[cells], weights, body)(posed)
+    return fit_warp(posed[matched], means, weights, goal.span)(posed)
 
 
-def recentred(means: NDArray[np.float64], goal: NDArray[np.float64], body: Body) -> Warp:
-    """Return the warp from the mean of warped specimens back to that of the poses.
+def warped_to_mean(cells: Cells, settings: Estimate) -> Cells:
+    """Return cells with every specimen warped to the mean of all, in the frame of the poses."""
+    mean = robust_gaussians(cells.places(), settings)
+    goal = Goal(mean.means, centres_of(mean.covariances), span_of(mean.means, cells.body))
+    rows = zip(cells.posed, cells.warped, cells.nuclei, strict=True)
+    return centred(replace(cells, warped=tuple(rewarp(*row, goal) for row in rows)))
 
-    Fits to noisy places shrink specimens a little towards the mean, every round anew. Taking the
-    mean warp out again keeps the frame of the atlas that of the poses.
+
+def centred(cells: Cells) -> Cells:
+    """Return cells without the mean warp.
+
+    Fits to noisy places shrink specimens a little towards the mean in every round. Taking the mean
+    warp out again keeps the frame of the atlas that of the poses.
     """
-    return fit_warp(means, goal, np.ones(len(means)), body)
+    seen = (np.array(cells.nuclei) >= 0).any(axis=0)
+    means = np.nanmean(cells.places()[:, seen], axis=0)
+    goal = np.nanmean(cells.places(posed=True)[:, seen], axis=0)
+    back = fit_warp(means, goal, np.ones(len(means)), span_of(means, cells.body))
+    return replace(cells, warped=tuple(back(points) for points in cells.warped))
 
 
-def _basis(points: NDArray[np.float64], body: Body) -> NDArray[np.float64]:
-    low, high = body.low, body.high
-    across = points[:, 1:] / body.width
-    if not body.smooth:
+def _basis(points: NDArray[np.float64], span: Span) -> NDArray[np.float64]:
+    low, high = span.low, span.high
+    across = points[:, 1:] / span.width
+    if not span.smooth:
         along = 2 * (points[:, :1] - low) / (high - low) - 1
         return np.concatenate([np.ones_like(along), along, across], axis=1)
     knots = np.concatenate([[low] * 3, np.linspace(low, high, INTERVALS + 1), [high] * 3])
