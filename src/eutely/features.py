@@ -108,8 +108,8 @@ def cell_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.where(known, values, 0.0).sum(axis=0) / (known.sum(axis=0) + 1))
 
 
-def telling_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (N, m, f), the few mixtures of scores (N, m, d) that tell cells apart best.
+def discriminating_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (N, m, f), the few mixtures of scores (N, m, d) that discriminate cells best.
 
     Within cells each has variance 1. Where a score is not known, that of the cell stands in.
     """

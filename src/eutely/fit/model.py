@@ -1,4 +1,4 @@
-"""What to expect of a specimen: the cells of an atlas, prepared for matching."""
+"""What fitting a specimen needs of the cells it may have, prepared once for all specimens."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.align.warp import Goal, span_of
 from eutely.atlas import Atlas
-from eutely.features import feature_costs
-from eutely.fit.rates import Background, Rates
-from eutely.fit.noise import likeliest_error, loosened
-from eutely.align.warp import Body
+from eutely.cells import Cells
+from eutely.config.model import Estimate
+from eutely.estimate.joint import Joint, joint_gaussians
+from eutely.features import cell_means
+from eutely.fit.noise import loosened
+from eutely.fit.rates import Background, Rates, most_pairs
+from eutely.frame import Body
+from eutely.geometry import spacing
 from eutely.solver.meanfield import Field
 from eutely.solver.softassign import Centres, centres_of
 
 
-class Expectation(NamedTuple):
-    """What placing a specimen needs of an atlas, prepared once for all specimens.
+class Model(NamedTuple):
+    """The cells that a specimen is matched with.
 
     Attributes
     ----------
@@ -25,70 +30,47 @@ class Expectation(NamedTuple):
         cells given their neighbours.
     centres
         cells by themselves.
-    broad
-        centres as wide as cells are apart, to compare poses with.
     body
-        that is warped.
+        size and spacing of their frame.
     freedom
         of the Student-t costs.
     background
-        what tells when cells and nuclei had better be left alone.
+        from which the costs of missing cells and spurious nuclei follow.
     features
-        (m, d) float64, mean scores of the cells, as of `eutely.features`.
-    spacing
-        typical distance of neighbouring cells.
+        (m, d) float64, mean scores of the cells, see `eutely.features`.
     crowding
-        as of `eutely.fit.spurious`; without any, nothing is held against odd nuclei: while
-        cells are still being found, a nucleus may have none for want of its cell.
+        (10,) float64, costs of two nuclei too close to each other, see `eutely.atlas.Atlas`.
+    complete
+        whether all cells are found, so that what fits no cell is due to the specimen. While cells
+        are still being found, a nucleus may be unmatched because its cell is not there yet.
     """
 
     field: Field
     centres: Centres
-    broad: Centres
     body: Body
     freedom: float
     background: Background
     features: NDArray[np.float64]
-    spacing: float
-    crowding: NDArray[np.float64]
-
-    @classmethod
-    def of(
-        cls,
-        field: Field,
-        centres: Centres,
-        size: NDArray[np.float64],
-        spacing: float,
-        freedom: float,
-        seen: NDArray[np.int64] | None = None,
-        most: float = np.inf,
-        features: NDArray[np.float64] | None = None,
-        crowding: NDArray[np.float64] | None = None,
-        smooth: bool = True,
-    ) -> Expectation:
-        """Add what follows from the size of the body and the distance of its cells."""
-        broad = np.broadcast_to(spacing**2 * np.eye(3), (len(field.means), 3, 3))
-        background = Background.of(field.means, seen, most)
-        scores = np.zeros((len(field.means), 0)) if features is None else features
-        return cls(
-            field,
-            centres,
-            centres_of(broad),
-            Body.of(field.means, size, smooth=smooth),
-            freedom,
-            background,
-            scores,
-            spacing,
-            np.zeros(0) if crowding is None else crowding,
-        )
+    crowding: NDArray[np.float64] = np.zeros(0)
+    complete: bool = False
 
     @property
-    def complete(self) -> bool:
-        """Whether all cells are found: what does not fit any is the fault of the specimen."""
-        return self.crowding.size > 0
+    def means(self) -> NDArray[np.float64]:
+        """(m, 3), where the cells are expected."""
+        return self.field.means
 
-    def loosened(self, error: float) -> Expectation:
-        """Return the same for a specimen with such an error in the coordinates of its nuclei."""
+    @property
+    def goal(self) -> Goal:
+        """What specimens are warped to."""
+        return Goal(self.means, self.centres, span_of(self.means, self.body))
+
+    def broad(self) -> Centres:
+        """Return centres as wide as cells are apart, to compare poses with."""
+        wide = self.body.spacing**2 * np.eye(3)
+        return centres_of(np.broadcast_to(wide, (len(self.means), 3, 3)))
+
+    def loosened(self, error: float) -> Model:
+        """Return the model for a specimen with such an error in the coordinates of its nuclei."""
         if not error:
             return self
         return self._replace(
@@ -96,62 +78,68 @@ class Expectation(NamedTuple):
             centres=loosened(self.centres, error),
         )
 
-    def unmatched(self, rates: Rates) -> NDArray[np.float64]:
-        """Return (m,), what it costs to leave each cell and a nucleus without each other."""
-        return self.background.unmatched(rates, self.freedom)
+    def c0(self, rates: Rates) -> NDArray[np.float64]:
+        """Return (m,), the cost of leaving each cell and a nucleus unmatched."""
+        return self.background.c0(rates, self.freedom)
 
 
-def expectation(atlas: Atlas, spacing: float) -> Expectation:
-    """Prepare ``atlas`` for `place`.
+def model_of_atlas(atlas: Atlas) -> Model:
+    """Prepare an atlas."""
+    return Model(
+        Field(atlas.means, atlas.neighbours, atlas.predictors, centres_of(atlas.conditionals)),
+        centres_of(atlas.covariances),
+        Body(atlas.size, spacing(atlas.means), atlas.warp),
+        atlas.freedom,
+        Background.of(atlas.means, atlas.seen),
+        atlas.feature_means,
+        atlas.crowding,
+        complete=True,
+    )
+
+
+def model_of_cells(
+    cells: Cells, settings: Estimate, chosen: NDArray[np.bool_] | None = None
+) -> Model:
+    """Prepare cells that are being found, estimated from the ``chosen`` specimens (N,).
+
+    From all specimens where the chosen ones lack a cell.
+    """
+    places, scores = cells.places(), cells.cell_scores()
+    if chosen is not None and np.isfinite(places[chosen, :, 0]).any(axis=0).all():
+        places, scores = places[chosen], scores[chosen]
+    joint = joint_gaussians(places, cells.body.spacing, settings)
+    seen = np.isfinite(places[:, :, 0]).sum(axis=0)
+    return joint_model(joint, cells, settings, seen, cell_means(scores))
+
+
+def joint_model(
+    joint: Joint,
+    cells: Cells,
+    settings: Estimate,
+    seen: NDArray[np.int64] | None,
+    features: NDArray[np.float64],
+) -> Model:
+    """Prepare cells that predict each other.
 
     Parameters
     ----------
-    atlas
-        to place specimens in.
-    spacing
-        typical distance of neighbouring cells, in the unit of the atlas.
+    joint
+        the cells by themselves and given their neighbours.
+    cells
+        the cohort that they are for.
+    settings
+        the section ``estimate`` of the configuration.
+    seen
+        (m,), number of specimens in which each cell was seen; None for all.
+    features
+        (m, d), mean scores of the cells.
     """
-    return Expectation.of(
-        Field(atlas.means, atlas.neighbours, atlas.predictors, centres_of(atlas.conditionals)),
-        centres_of(atlas.covariances),
-        atlas.size,
-        spacing,
-        atlas.freedom,
-        atlas.seen,
-        features=atlas.feature_means,
-        crowding=atlas.crowding,
-        smooth=atlas.warp,
+    means = joint.cells.means
+    return Model(
+        Field(means, joint.neighbours, joint.predictors, centres_of(joint.conditionals)),
+        centres_of(joint.cells.covariances),
+        cells.body,
+        settings.freedom,
+        Background.of(means, seen, most_pairs(np.array([len(points) for points in cells.posed]))),
+        features,
     )
-
-
-def error_of(
-    expected: Expectation,
-    warped: NDArray[np.float64],
-    nuclei: NDArray[np.int32],
-    places: NDArray[np.float64] | None = None,
-) -> float:
-    """Return the error of a specimen's coordinates, told by its matched nuclei (m,).
-
-    Cells are expected at ``places`` (m, 3) by their neighbours, or without them each by itself.
-    """
-    cells = np.flatnonzero(nuclei >= 0)
-    if not (expected.complete and len(cells)):
-        return 0.0
-    field = expected.field
-    centres = expected.centres if places is None else field.centres
-    return likeliest_error(
-        (field.means if places is None else places)[cells],
-        Centres(*(values[cells] for values in centres)),
-        warped[nuclei[cells]],
-        freedom=expected.freedom,
-        spacing=expected.spacing,
-    )
-
-
-def what_features_say(
-    expected: Expectation, features: NDArray[np.float64] | None, nuclei: NDArray[np.int32]
-) -> NDArray[np.float64] | None:
-    """Return (m, n), the costs of features, learned from a matching so far; None without any."""
-    if features is None or not features.size or not expected.features.size:
-        return None
-    return feature_costs(expected.features, features, nuclei, expected.freedom)

@@ -1,4 +1,4 @@
-"""How far off the centroids of one specimen are, beyond what its atlas expects."""
+"""Errors of the coordinates of one specimen, beyond the variation that its atlas expects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def likeliest_error(
     """
     costs = []
     for level in LEVELS:
-        own = loosened(centres, level * spacing)
-        distances = squared_distances(places, own.whitening, points)
-        costs.append((0.5 * (freedom + 3) * np.log1p(distances / freedom) - own.heights).sum())
+        wider = loosened(centres, level * spacing)
+        distances = squared_distances(places, wider.whitening, points)
+        costs.append((0.5 * (freedom + 3) * np.log1p(distances / freedom) - wider.heights).sum())
     return spacing * LEVELS[int(np.argmin(costs))]

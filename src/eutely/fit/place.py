@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from eutely.fit.rates import LEAST, Rates
-from eutely.fit.model import Expectation, error_of, what_features_say
-from eutely.fit.spurious import BENEFIT, crowd, oddity
+from eutely.align.target import ALL_MATCHED, POSE_FREEDOM
 from eutely.align.warp import fit_warp, rewarp
-from eutely.solver.meanfield import COOLING, assign, settle
-from eutely.solver.softassign import Shares, mean_places, soft_assign
-
-POSE_FREEDOM = 20.0
-"""Degrees of freedom when poses are compared: a few cells may be anywhere."""
+from eutely.features import feature_costs
+from eutely.fit.model import Model
+from eutely.fit.noise import likeliest_error
+from eutely.fit.rates import LOWEST_RATE, Rates
+from eutely.fit.spurious import BENEFIT, crowd, oddity
+from eutely.frame import Points, Posed
+from eutely.geometry import nearness
+from eutely.solver.meanfield import COOLING, Crowd, assign, settle
+from eutely.solver.softassign import Centres, Rules, Shares, mean_places, soft_assign
 
 WARP_COOLING = (4.0, 4.0, 2.0, 2.0, 1.0, 1.0)
 """Temperatures at which the warp is fitted to soft matches."""
 
+WARM = COOLING[2:]
+"""Temperatures of a mean field that starts near its end."""
+
 REFITS = 2
 """Mean fields in turn; after each but the last the warp is fitted to its matches."""
-
-UNMATCHED = 1e4
-"""Cost of a nucleus without a cell while poses are compared: match all that can be."""
 
 ROLLS = 12
 """Rolls that are tried all around."""
@@ -41,8 +43,8 @@ poses, a round embryo or a bent head a dozen."""
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
-    """One specimen in the frame of an atlas.
+class Fit:
+    """One specimen of ``n`` nuclei in the frame of ``m`` cells.
 
     Attributes
     ----------
@@ -50,186 +52,226 @@ class Placed:
         (n, 3), its nuclei in the pose that was taken.
     warped
         (n, 3), after the warp.
+    scores
+        (n, d), features of its nuclei.
     nuclei
         (m,) int32, the nucleus of each cell, or -1.
     cost
         of the matching; lower fits better.
-    shares
-        soft assignment of nuclei to cells, or None before the mean field.
     rates
-        of missing cells and spurious nuclei, or None before any matching.
-    features
-        (n, d), scores of its nuclei, or None without any.
+        of missing cells and spurious nuclei.
     error
         of the coordinates of its nuclei, beyond what is usual.
+    crowd
+        nuclei that are hardly both cells; None where none is spurious.
+    shares
+        soft assignment of nuclei to cells; None before the mean field.
     """
 
-    posed: NDArray[np.float64]
-    warped: NDArray[np.float64]
+    posed: Points
+    warped: Points
+    scores: Points
     nuclei: NDArray[np.int32]
     cost: float
-    shares: Shares | None = None
-    rates: Rates | None = None
-    features: NDArray[np.float64] | None = None
+    rates: Rates
     error: float = 0.0
+    crowd: Crowd | None = None
+    shares: Shares | None = None
 
 
-def place(
-    expected: Expectation,
-    poses: Sequence[NDArray[np.float64]],
-    pins: NDArray[np.int32] | None = None,
-    features: NDArray[np.float64] | None = None,
-) -> Placed:
+Term = Callable[[Model, Fit], NDArray[np.float64] | None]
+"""A part of the cost of a nucleus being a cell, besides that of its place.
+
+Given the cells and the fit so far, it returns (m, n), what it adds to the cost of each nucleus being
+each cell (minus a log-likelihood ratio), or None where it has nothing to add. Terms count from the
+second matching of a specimen on, so that they can learn from the first one.
+"""
+
+
+def feature_term(model: Model, fit: Fit) -> NDArray[np.float64] | None:
+    """Cost of features: scores that do not follow those of the cell."""
+    if not fit.scores.size or not model.features.size:
+        return None
+    return feature_costs(model.features, fit.scores, fit.nuclei, model.freedom)
+
+
+def oddity_term(model: Model, fit: Fit) -> NDArray[np.float64] | None:  # noqa: ARG001
+    """Cost of a nucleus whose features are those of spurious ones, whichever cell it is."""
+    if fit.crowd is None or not fit.scores.size:
+        return None
+    return np.tile(oddity(fit.scores, fit.nuclei, fit.crowd) - BENEFIT, (len(fit.nuclei), 1))
+
+
+TERMS: list[Term] = [feature_term, oddity_term]
+"""All terms. Append a function to add one; docs/extending.md shows how."""
+
+
+def term_costs(model: Model, fit: Fit) -> NDArray[np.float64] | None:
+    """Return (m, n), the sum of all terms; None where none has anything to add."""
+    total: NDArray[np.float64] | None = None
+    for term in TERMS:
+        costs = term(model, fit)
+        if costs is not None:
+            total = costs if total is None else total + costs
+    return total
+
+
+def place(model: Model, specimen: Posed, pins: NDArray[np.int32] | None = None) -> Fit:
     """Choose the pose that fits best, warp the specimen and match it with the mean field.
 
     Parameters
     ----------
-    expected
-        from `expectation`.
-    poses
-        the nuclei (n, 3) in each pose to consider.
+    model
+        the cells.
+    specimen
+        in its plausible poses.
     pins
-        (n,), the cell that each nucleus must be, as of `eutely.solver.softassign.soft_assign`.
-    features
-        (n, d), scores of its nuclei in the features of the atlas.
+        (n,), the cell that each nucleus must be, see `eutely.solver.softassign.Rules`.
     """
-    return match(expected, warped_match(expected, poses, pins, features), pins=pins)
+    return match_jointly(model, match_singly(model, specimen, pins), pins=pins)
 
 
-def warped_match(
-    expected: Expectation,
-    poses: Sequence[NDArray[np.float64]],
-    pins: NDArray[np.int32] | None = None,
-    features: NDArray[np.float64] | None = None,
-) -> Placed:
-    """Choose a pose, warp to soft, then to hard matches; cells are taken one by one."""
-    found = [_warped(expected, posed, pins, features) for posed in _plausible(expected, poses)]
-    if len(found) == 1 or not expected.complete:
-        return min(found, key=lambda one: one.cost)
-    return min(found, key=lambda one: _by_usual_rates(expected, one, pins))
+def match_singly(model: Model, specimen: Posed, pins: NDArray[np.int32] | None = None) -> Fit:
+    """Choose a pose, warp to soft, then to hard matches; each cell counts by itself."""
+    poses = _plausible(model, specimen.poses)
+    fits = [_warped(model, posed, specimen.scores, pins) for posed in poses]
+    if len(fits) == 1 or not model.complete:
+        return min(fits, key=lambda fit: fit.cost)
+    return min(fits, key=lambda fit: _cost_at_usual_rates(model, fit, pins))
 
 
-def _by_usual_rates(expected: Expectation, found: Placed, pins: NDArray[np.int32] | None) -> float:
+def _cost_at_usual_rates(model: Model, fit: Fit, pins: NDArray[np.int32] | None) -> float:
     """Return the cost by which poses compare: with the rates of a specimen not known yet.
 
     In a wrong pose much seems to be missing and spurious, which would be cheap by its own rates.
     """
-    own = expected.loosened(found.error)
-    alone = own.unmatched(expected.background.start(len(found.posed)))
-    extra = what_features_say(expected, found.features, found.nuclei)
-    means, freedom = expected.field.means, expected.freedom
-    return assign(means, own.centres, found.warped, freedom, alone, pins, extra)[1]
+    wider = model.loosened(fit.error)
+    c0 = wider.c0(model.background.start(len(fit.posed)))
+    rules = Rules(model.freedom, c0, pins, term_costs(model, fit))
+    return assign(model.means, wider.centres, fit.warped, rules)[1]
 
 
-def _plausible(
-    expected: Expectation, poses: Sequence[NDArray[np.float64]]
-) -> list[NDArray[np.float64]]:
+def _plausible(model: Model, poses: Sequence[Points]) -> list[Points]:
     """Return the specimen in the poses in which it is nearest to the cells, the nearest first.
 
     Besides the given poses rolls all around are tried, both ways along the body: spurious nuclei
-    can hide the symmetry that tells the roll.
+    can hide the symmetry that shows the roll.
     """
     if len(poses) == 1:
         return [poses[0]]
-    means, broad = expected.field.means, expected.broad
-    tree, spacing = KDTree(means), float(broad.spreads[0])
-    tried = [*poses, *(turned for turned in _rolled(poses[0]))]
-    near = [np.log1p((tree.query(posed)[0] / spacing) ** 2).mean() for posed in tried]
-    count = max(MATCHED_POSES, int((np.array(near) <= RIVAL * min(near)).sum()))
-    best = [tried[at] for at in np.argsort(near, kind="stable")[:count]]
-    base = broad.heights[0] * min(len(means), len(poses[0]))
-    costs = np.array(
-        [base + assign(means, broad, posed, POSE_FREEDOM, UNMATCHED)[1] for posed in best]
-    )
+    tree, broad = KDTree(model.means), model.broad()
+    tried = [*poses, *_rolled(poses[0])]
+    near = np.array([nearness(tree, posed, model.body.spacing) for posed in tried])
+    count = max(MATCHED_POSES, int((near <= RIVAL * near.min()).sum()))
+    nearest = [tried[at] for at in np.argsort(near, kind="stable")[:count]]
+    base = broad.heights[0] * min(len(model.means), len(poses[0]))
+    rules = Rules(POSE_FREEDOM, ALL_MATCHED)
+    costs = np.array([base + assign(model.means, broad, posed, rules)[1] for posed in nearest])
     order = np.argsort(costs, kind="stable")
     limit = max(RIVAL * costs[order[0]], costs[order[0]])
-    return [best[at] for at in order if costs[at] <= limit]
+    return [nearest[at] for at in order if costs[at] <= limit]
 
 
-def _rolled(posed: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def _rolled(posed: Points) -> list[Points]:
     """Return the specimen rolled about x in steps all around, also end for end; not as it is."""
-    found = []
+    rolled = []
     for first, ahead in ((1, posed), (0, posed * [-1.0, -1.0, 1.0])):
         for step in range(first, ROLLS):
             cosine, sine = np.cos(2 * np.pi * step / ROLLS), np.sin(2 * np.pi * step / ROLLS)
             y, z = ahead[:, 1], ahead[:, 2]
-            found.append(np.stack([ahead[:, 0], cosine * y - sine * z, sine * y + cosine * z], 1))
-    return found
+            rolled.append(np.stack([ahead[:, 0], cosine * y - sine * z, sine * y + cosine * z], 1))
+    return rolled
 
 
 def _warped(
-    expected: Expectation,
-    posed: NDArray[np.float64],
-    pins: NDArray[np.int32] | None,
-    features: NDArray[np.float64] | None,
-) -> Placed:
-    means, background = expected.field.means, expected.background
-    warped, rates = posed, background.start(len(posed))
-    alone = background.unmatched(rates, np.inf)
+    model: Model, posed: Points, scores: Points, pins: NDArray[np.int32] | None
+) -> Fit:
+    """Warp one pose to soft matches, then to hard ones, and match it."""
+    background, means = model.background, model.means
+    rates = background.start(len(posed))
+    rules = Rules(c0=background.c0(rates, np.inf), pins=pins)
+    warped = posed
     for temperature in WARP_COOLING:
-        shares = soft_assign(
-            means, expected.centres, warped, temperature=temperature, unmatched=alone, pins=pins
-        )
+        shares = soft_assign(means, model.centres, warped, rules, temperature=temperature)
         targets, weights = mean_places(shares, means, len(posed))
-        warped = fit_warp(posed, targets, weights, expected.body)(posed)
-    freedom = expected.freedom
-    extra, error = None, 0.0
+        warped = fit_warp(posed, targets, weights, model.goal.span)(posed)
+    fit = Fit(posed, warped, scores, np.full(len(means), -1, np.int32), np.inf, rates)
+    extra = None
     for _ in range(REFITS):
-        own = expected.loosened(error)
-        alone = own.unmatched(rates)
-        nuclei, cost = assign(means, own.centres, warped, freedom, alone, pins, extra)
-        rates = background.rates(nuclei, len(posed))
-        error = error_of(expected, warped, nuclei)
-        warped = rewarp(posed, warped, nuclei, means, own.centres, own.body)
-        extra = what_features_say(expected, features, nuclei)
-    own = expected.loosened(error)
-    nuclei, cost = assign(means, own.centres, warped, freedom, alone, pins, extra)
-    return Placed(posed, warped, nuclei, cost, rates=rates, features=features, error=error)
-
-
-def match(
-    expected: Expectation,
-    before: Placed,
-    *,
-    refits: int = REFITS,
-    pins: NDArray[np.int32] | None = None,
-) -> Placed:
-    """Match a warped specimen with the mean field, and refine its warp by the matches."""
-    field, error = expected.field, before.error
-    warped, nuclei, start = before.warped, before.nuclei, field.means
-    rates = before.rates or expected.background.start(len(warped))
-    spurious = rates.spurious > LEAST and bool(expected.crowding.any())
-    for left in reversed(range(refits + spurious)):
-        extra = what_features_say(expected, before.features, nuclei)
-        close = crowd(warped, expected.spacing, expected.crowding) if spurious else None
-        if spurious and before.features is not None and before.features.size:
-            odd = oddity(before.features, nuclei, close) - BENEFIT
-            extra = np.tile(odd, (len(nuclei), 1)) if extra is None else extra + odd
-        own = expected.loosened(error)
-        found = settle(
-            own.field,
-            warped,
-            start,
-            freedom=expected.freedom,
-            cooling=COOLING if start is field.means else COOLING[2:],
-            unmatched=expected.unmatched(rates),
-            pins=pins,
-            extra=extra,
-            crowd=close,
+        wider = model.loosened(fit.error)
+        c0 = wider.c0(fit.rates)
+        rules = Rules(model.freedom, c0, pins, extra)
+        nuclei, _ = assign(means, wider.centres, fit.warped, rules)
+        fit = replace(
+            fit,
+            nuclei=nuclei,
+            rates=background.rates(nuclei, len(posed)),
+            error=_error(model, fit.warped, nuclei),
+            warped=rewarp(posed, fit.warped, nuclei, wider.goal),
         )
-        nuclei = found.nuclei
-        rates = expected.background.rates(nuclei, len(warped))
+        extra = term_costs(model, fit)
+    wider = model.loosened(fit.error)
+    rules = Rules(model.freedom, c0, pins, extra)
+    nuclei, cost = assign(means, wider.centres, fit.warped, rules)
+    return replace(fit, nuclei=nuclei, cost=cost)
+
+
+def match_jointly(
+    model: Model, fit: Fit, *, refits: int = REFITS, pins: NDArray[np.int32] | None = None
+) -> Fit:
+    """Match a warped specimen with cells that predict each other, and refine its warp.
+
+    Parameters
+    ----------
+    model
+        the cells.
+    fit
+        the specimen, warped; from `match_singly`.
+    refits
+        mean fields in turn; one more where nuclei may be spurious.
+    pins
+        (n,), the cell that each nucleus must be.
+    """
+    spurious = fit.rates.spurious > LOWEST_RATE and bool(model.crowding.any())
+    start, cooling = model.means, COOLING
+    for left in reversed(range(refits + spurious)):
+        if spurious:
+            fit = replace(fit, crowd=crowd(fit.warped, model.body.spacing, model.crowding))
+        wider = model.loosened(fit.error)
+        rules = Rules(model.freedom, model.c0(fit.rates), pins, term_costs(model, fit))
+        settled = settle(wider.field, fit.warped, start, rules, cooling=cooling, crowd=fit.crowd)
+        nuclei = settled.nuclei
+        fit = replace(
+            fit,
+            nuclei=nuclei,
+            cost=settled.cost,
+            shares=settled.shares,
+            rates=model.background.rates(nuclei, len(fit.warped)),
+        )
         if left:
-            error = error_of(expected, warped, nuclei, found.expected)
-            warped = rewarp(before.posed, warped, nuclei, field.means, own.centres, own.body)
-            start = field.means.copy()
+            error = _error(model, fit.warped, nuclei, settled.expected)
+            warped = rewarp(fit.posed, fit.warped, nuclei, wider.goal)
+            fit = replace(fit, error=error, warped=warped)
+            start, cooling = model.means.copy(), WARM
             start[nuclei >= 0] = warped[nuclei[nuclei >= 0]]
-    return replace(
-        before,
-        warped=warped,
-        nuclei=nuclei,
-        cost=found.cost,
-        shares=found.shares,
-        rates=rates,
-        error=error,
+    return fit
+
+
+def _error(
+    model: Model, warped: Points, nuclei: NDArray[np.int32], places: Points | None = None
+) -> float:
+    """Return the error of a specimen's coordinates, estimated from its matched nuclei (m,).
+
+    Cells are expected at ``places`` (m, 3) by their neighbours, or without them each by itself.
+    """
+    cells = np.flatnonzero(nuclei >= 0)
+    if not (model.complete and len(cells)):
+        return 0.0
+    centres = model.centres if places is None else model.field.centres
+    return likeliest_error(
+        (model.means if places is None else places)[cells],
+        Centres(*(values[cells] for values in centres)),
+        warped[nuclei[cells]],
+        freedom=model.freedom,
+        spacing=model.body.spacing,
     )

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.align.consensus import fitted
+from eutely.align.target import ALL_MATCHED, POSE_FREEDOM
+from eutely.align.warp import rewarp
 from eutely.atlas import Atlas
 from eutely.config.model import Realign
 from eutely.costs.gaussian import Costs, to_atlas
+from eutely.fit.model import Model, model_of_atlas
+from eutely.fit.place import Fit, match_singly
+from eutely.frame import Points, Posed
 from eutely.kernel import kernel
 from eutely.problem import PairProblem
-from eutely.align.consensus import fitted
-from eutely.fit.model import expectation
-from eutely.fit.place import POSE_FREEDOM, UNMATCHED, Placed, warped_match
-from eutely.align.warp import rewarp
 from eutely.solver import solve
 from eutely.solver.meanfield import assign
-from eutely.solver.softassign import SLACK, SWEEPS, Shares
+from eutely.solver.softassign import SLACK, Rules, Shares, balance
 from eutely.solver.state import new_state
-
-Points = NDArray[np.float64]
 
 LINEAR = 3
 """Rounds in which each cell is matched by itself, all assignments allowed: poses are rough."""
@@ -31,73 +30,78 @@ ROUNDS = 7
 """Rounds of matching and re-alignment in all, as in the paper."""
 
 
-def place_by_offsets(
-    atlas: Atlas, poses: Sequence[Points], radii: Points, spacing: float
-) -> Placed:
+def place_by_offsets(atlas: Atlas, specimen: Posed) -> Fit:
     """Choose the pose that fits best, re-align the specimen and match it by quadratic costs.
 
     Parameters
     ----------
     atlas
         of the model ``offsets``.
-    poses
-        the nuclei (n, 3) in each pose to consider, brought to the size of the atlas.
-    radii
-        (n, 3) semi-axes at that size, NaN where not known.
-    spacing
-        typical distance of neighbouring cells.
+    specimen
+        in its plausible poses.
     """
-    expected = expectation(atlas, spacing)
-    centres, body = expected.centres, expected.body
-    if atlas.warp:
-        before = warped_match(expected, poses)
-        frame = before.warped
-        for _ in range(ROUNDS - LINEAR):
-            nuclei = solve(problem_of(atlas, frame, radii), "fast").matching
-            frame = rewarp(before.posed, frame, nuclei, atlas.means, centres, body)
-        return _matched(atlas, before.posed, frame, radii)
-    settings = Realign()
-    costs = [
-        assign(atlas.means, expected.broad, posed, POSE_FREEDOM, UNMATCHED)[1] for posed in poses
-    ]
-    posed = frame = poses[int(np.argmin(costs))]
-    sizes = radii
-    for turn in range(ROUNDS):
-        if turn < LINEAR:
-            nuclei, _ = assign(atlas.means, expected.centres, frame, expected.freedom, UNMATCHED)
-        else:
-            nuclei = solve(problem_of(atlas, frame, sizes), "fast").matching
-        matrix, shift = fitted(posed, frame, atlas.means, nuclei, settings)
-        frame = posed @ matrix.T + shift
-        sizes = radii * np.linalg.det(matrix) ** (1 / 3)
-    return _matched(atlas, posed, frame, sizes)
-
-
-def _matched(atlas: Atlas, posed: Points, frame: Points, radii: Points) -> Placed:
-    """Match a specimen that lies in the frame of the atlas."""
+    model = model_of_atlas(atlas)
+    move = _warped if atlas.warp else _mapped
+    posed, frame, radii = move(atlas, model, specimen)
     problem = problem_of(atlas, frame, radii)
     solution = solve(problem, "default")
     matched = int((solution.matching >= 0).sum())
-    # Half a squared distance is minus a log-density, which costs are compared as elsewhere.
-    cost = 0.5 * (solution.objective + matched * atlas.c0)
-    return Placed(posed, frame, solution.matching, cost, shares_of(problem, solution.matching))
+    return Fit(
+        posed,
+        frame,
+        specimen.scores,
+        solution.matching,
+        # Half a squared distance is minus a log-density, by which costs compare elsewhere.
+        0.5 * (solution.objective + matched * atlas.c0),
+        model.background.rates(solution.matching, len(specimen)),
+        shares=shares_of(problem, solution.matching),
+    )
+
+
+def _warped(atlas: Atlas, model: Model, specimen: Posed) -> tuple[Points, Points, Points]:
+    """Warp a specimen smoothly to its matches; return its pose, its warped nuclei and radii."""
+    fit = match_singly(model, Posed(specimen.poses, specimen.radii, specimen.scores[:, :0]))
+    frame = fit.warped
+    for _ in range(ROUNDS - LINEAR):
+        nuclei = solve(problem_of(atlas, frame, specimen.radii), "fast").matching
+        frame = rewarp(fit.posed, frame, nuclei, model.goal)
+    return fit.posed, frame, specimen.radii
+
+
+def _mapped(atlas: Atlas, model: Model, specimen: Posed) -> tuple[Points, Points, Points]:
+    """Fit an affine map to the matches; return the pose, the mapped nuclei and their radii."""
+    settings, broad = Realign(), model.broad()
+    rules = Rules(POSE_FREEDOM, ALL_MATCHED)
+    costs = [assign(atlas.means, broad, posed, rules)[1] for posed in specimen.poses]
+    posed = frame = specimen.poses[int(np.argmin(costs))]
+    radii = specimen.radii
+    for turn in range(ROUNDS):
+        if turn < LINEAR:
+            rules = Rules(model.freedom, ALL_MATCHED)
+            nuclei, _ = assign(atlas.means, model.centres, frame, rules)
+        else:
+            nuclei = solve(problem_of(atlas, frame, radii), "fast").matching
+        matrix, shift = fitted(posed, frame, atlas.means, nuclei, settings)
+        frame = posed @ matrix.T + shift
+        radii = specimen.radii * np.linalg.det(matrix) ** (1 / 3)
+    return posed, frame, radii
 
 
 def problem_of(atlas: Atlas, frame: Points, radii: Points) -> PairProblem:
     """Return the problem of matching the cells of ``atlas`` with nuclei in its frame."""
     cen, rad, off = atlas.weights.tolist()
     costs = Costs(
-        unassigned=atlas.c0,
+        c0=atlas.c0,
         weights=(cen, rad, off),
-        tau_cen=atlas.tau_centroid,
-        tau_rad=atlas.tau_radius,
-        least=atlas.least,
+        tau_centroid=atlas.tau_centroid,
+        tau_radius=atlas.tau_radius,
+        k_min=atlas.k_min,
     )
     return to_atlas(atlas, frame, radii, costs)
 
 
 def shares_of(problem: PairProblem, nuclei: NDArray[np.int32]) -> Shares:
-    """Share nuclei out among cells by what each assignment costs next to the others as they are.
+    """Share nuclei out among cells by the cost of each assignment given all others.
 
     Parameters
     ----------
@@ -106,36 +110,20 @@ def shares_of(problem: PairProblem, nuclei: NDArray[np.int32]) -> Shares:
     """
     p = problem.arrays
     state = new_state(p, problem.chosen(nuclei))
-    values = _balanced(p.starts, p.labels, state.marginal, problem.n_right)
-    return Shares(p.starts.astype(np.int64), p.labels, values)
+    values = _weights(p.starts, state.marginal)
+    starts = p.starts.astype(np.int64)
+    balance(starts, p.labels, values, np.full(problem.n_left, SLACK**2), problem.n_right)
+    return Shares(starts, p.labels, values)
 
 
 @kernel
-def _balanced(starts: Any, labels: Any, costs: Any, count: int) -> Any:
-    """Return exp(-cost / 2) of all candidates, scaled until rows and columns sum to at most 1."""
-    m = len(starts) - 1
-    values = np.empty(len(labels))
-    for i in range(m):
+def _weights(starts: Any, costs: Any) -> Any:
+    """Return exp(-cost / 2) of all candidates, relative to the cheapest of each cell."""
+    values = np.empty(len(costs))
+    for i in range(len(starts) - 1):
         lowest = np.inf
         for at in range(starts[i], starts[i + 1]):
             lowest = min(lowest, costs[at])
         for at in range(starts[i], starts[i + 1]):
             values[at] = np.exp(-0.5 * (costs[at] - lowest))
-    left = np.ones(m)
-    right = np.ones(count)
-    for _ in range(SWEEPS):
-        for i in range(m):
-            total = SLACK
-            for at in range(starts[i], starts[i + 1]):
-                total += values[at] * right[labels[at]]
-            left[i] = 1 / total
-        right[:] = SLACK
-        for i in range(m):
-            for at in range(starts[i], starts[i + 1]):
-                right[labels[at]] += values[at] * left[i]
-        for j in range(count):
-            right[j] = 1 / right[j]
-    for i in range(m):
-        for at in range(starts[i], starts[i + 1]):
-            values[at] *= left[i] * right[labels[at]]
     return values

@@ -1,10 +1,10 @@
-"""What it costs to leave cells and nuclei alone: rates of missing cells and spurious nuclei.
+"""Rates of missing cells and spurious nuclei, and the c0 of each cell that follows from them.
 
 A specimen has cell i with probability p_i, and spurious nuclei anywhere in the body with density b.
-A nucleus at x that is cell i is explained by p_i f_i(x), both apart by (1 - p_i) b. So a match pays
-while its cost, minus the log-density f_i, stays below log p_i / (1 - p_i) - log b. Both rates are
-those of the specimen itself, estimated from its matching: in a complete and clean one leaving out
-costs so much that all nuclei are matched.
+A nucleus at x that is cell i is explained by p_i f_i(x), both unmatched by (1 - p_i) b. So a match
+pays while its cost, minus the log-density f_i, stays below c0_i = log p_i / (1 - p_i) - log b. Both
+rates are those of the specimen, estimated from its matching: in a complete and clean specimen c0 is
+so high that all nuclei are matched.
 """
 
 from __future__ import annotations
@@ -19,14 +19,20 @@ from scipy.special import gammaln
 AROUND = 6
 """Neighbours whose distance tells how dense cells are."""
 
-LEAST, MOST = 1e-5, 0.9
-"""Range of the rates, and of how often a cell may be lacking."""
+LOWEST_RATE, HIGHEST_RATE = 1e-5, 0.9
+"""Range of the rates, and of how often a cell may be missing."""
 
 USUAL = 0.95
 """Share of the usual number of specimens from which a cell counts as one that is always there."""
 
 STRAYING = 0.01
 """Share of the cells that may be farther off than expected without being taken for missing."""
+
+START = 0.05
+"""Both rates, before anything is known about a specimen."""
+
+SPREAD = 3.0
+"""Pairs of a missing cell and a spurious nucleus in a specimen, per variance of the counts."""
 
 COMPLETE = 0.005
 """Share of the cells by which a specimen may have more or less nuclei to count as complete. Then
@@ -48,13 +54,6 @@ class Rates(NamedTuple):
     spurious: float
 
 
-START = 0.05
-"""Both rates, before anything is known about a specimen."""
-
-SPREAD = 3.0
-"""Pairs of a missing cell and a spurious nucleus in a specimen, per variance of the counts."""
-
-
 def most_pairs(counts: NDArray[np.int64]) -> float:
     """Return how many pairs of a missing cell and a spurious nucleus a specimen may have.
 
@@ -67,7 +66,7 @@ def most_pairs(counts: NDArray[np.int64]) -> float:
 
 
 class Background(NamedTuple):
-    """What does not depend on the specimen.
+    """What the rates of all specimens have in common.
 
     Attributes
     ----------
@@ -107,22 +106,22 @@ class Background(NamedTuple):
         """Return the rates to start with for a specimen of ``count`` nuclei."""
         return self._rates(START * float(self.presence.sum()), count)
 
-    def unmatched(self, rates: Rates, freedom: float) -> NDArray[np.float64]:
-        """Return (m,), the cost of leaving each cell and a nucleus without each other.
+    def c0(self, rates: Rates, freedom: float) -> NDArray[np.float64]:
+        """Return (m,), the cost of leaving each cell and a nucleus unmatched.
 
         It compares with `eutely.solver.softassign.student_costs`, which lack the constant of the
         density.
         """
-        present = np.clip(self.presence * (1 - rates.missing), LEAST, 1 - LEAST)
+        present = np.clip(self.presence * (1 - rates.missing), LOWEST_RATE, 1 - LOWEST_RATE)
         odds = np.log(present / (1 - present))
-        found = odds - np.log(rates.spurious) - self.density + _constant(freedom)
-        return np.asarray(found, dtype=np.float64)
+        costs = odds - np.log(rates.spurious) - self.density + _constant(freedom)
+        return np.asarray(costs, dtype=np.float64)
 
     def rates(self, nuclei: NDArray[np.int32], count: int) -> Rates:
         """Estimate the rates of a specimen of ``count`` nuclei from those of its cells: (m,).
 
-        A cell that lies far off leaves a cell and a nucleus alone, just as a missing one and a
-        spurious one do together; a few such pairs say nothing, twice as many are believed.
+        A cell that lies far off leaves a cell and a nucleus unmatched, just as a missing cell and a
+        spurious nucleus do together; a few such pairs mean nothing, twice as many are believed.
         """
         usual = max(float(self.presence.sum()), 1.0)
         matched = float((nuclei >= 0).sum())
@@ -135,8 +134,8 @@ class Background(NamedTuple):
         usual, pairs = max(float(self.presence.sum()), 1.0), min(pairs, self.most)
         lacking, surplus = max(usual - count, 0.0), max(count - usual, 0.0)
         return Rates(
-            float(np.clip((lacking + pairs) / usual, LEAST, MOST)),
-            float(np.clip((surplus + pairs) / usual, LEAST, MOST)),
+            float(np.clip((lacking + pairs) / usual, LOWEST_RATE, HIGHEST_RATE)),
+            float(np.clip((surplus + pairs) / usual, LOWEST_RATE, HIGHEST_RATE)),
         )
 
 
