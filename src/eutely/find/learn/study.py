@@ -4,117 +4,110 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import TPESampler
 
+from eutely.learned import Trial
+from eutely.steps import Journal
+
 log = logging.getLogger("eutely")
 
-Values = dict[str, Any]
-"""One point of a search space: name -> value."""
+SEEDS = {"linear": 1, "sparsity": 2, "offsets": 3, "weights": 4}
+"""Part of the seed of each stage, so that no two draw the same."""
 
 
-class Journal(Protocol):
-    """Where trials are kept: a list, or `eutely.store.journal.Journal`."""
+class Study(NamedTuple):
+    """What one stage optimises.
 
-    def __iter__(self) -> Iterator[Any]:
-        """Return the trials so far, first one first."""
-        ...
+    Attributes
+    ----------
+    stage
+        its name, a key of `SEEDS`.
+    space
+        parameter -> distribution.
+    objectives
+        how many losses a trial has.
+    first
+        the point to try first, so that the result is never worse.
+    seed
+        where all random choices start.
+    """
 
-    def append(self, value: Any, /) -> None:
-        """Keep one more trial."""
-        ...
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What was tried, and the losses it had, one per objective."""
-
-    values: Values
-    losses: tuple[float, ...]
+    stage: str
+    space: Mapping[str, BaseDistribution]
+    objectives: int
+    first: dict[str, Any]
+    seed: int
 
 
 def optimise(
-    stage: str,
-    number: int,
-    space: Mapping[str, BaseDistribution],
-    losses: Callable[[Values], Sequence[float]],
-    *,
-    objectives: int,
+    study: Study,
+    losses: Callable[[dict[str, Any]], Sequence[float]],
     trials: int,
-    first: Values,
-    seed: int,
     journal: Journal,
-    told: Callable[[Sequence[Trial]], None],
+    report: Callable[[Sequence[Trial]], None],
 ) -> list[Trial]:
-    """Minimise ``losses`` over ``space`` by the tree-structured Parzen estimator.
+    """Minimise ``losses`` by the tree-structured Parzen estimator.
 
-    Each trial has a sampler of its own, seeded by (seed, stage, trial), and sees the values and
+    Each trial has its own sampler, seeded by (seed, stage, trial), and sees the parameters and
     losses of the trials before it and nothing else: a run that continues from a journal goes on
     exactly as if it had not been interrupted.
 
     Parameters
     ----------
-    stage, number
-        name and number of the stage.
-    space
-        name -> distribution.
+    study
+        what to optimise.
     losses
         of a point; pure.
-    objectives
-        how many losses a point has.
     trials
         how many points to try, those in the journal included.
-    first
-        the point to try first, so that the result is never worse.
-    seed
-        where all random choices start.
     journal
         trials of this stage, and perhaps of others, done before; new ones are added.
-    told
-        called with all trials so far after each new one.
+    report
+        callback with all trials so far, after each new one.
     """
     done = [
-        Trial(dict(record["values"]), tuple(record["losses"]))
-        for record in journal
-        if record["stage"] == stage
+        Trial(study.stage, number, dict(entry["parameters"]), tuple(entry["losses"]))
+        for number, entry in enumerate(e for e in journal if e["stage"] == study.stage)
     ][:trials]
-    study = _study(objectives)
+    optuna_study = _optuna_study(study.objectives)
     for trial in done:
-        _add(study, space, trial)
+        _add(optuna_study, study.space, trial)
     if done:
-        log.info("stage %s: %d trials done before", stage, len(done))
-        told(done)
+        log.info("stage %s: %d trials done before", study.stage, len(done))
+        report(done)
     while len(done) < trials:
-        asked = _ask(study, space, [seed, number, len(done)]) if done else None
-        values = first if asked is None else dict(asked.params)
-        trial = Trial(values, tuple(float(loss) for loss in losses(values)))
-        journal.append({"stage": stage, "values": trial.values, "losses": list(trial.losses)})
+        seed = [study.seed, SEEDS[study.stage], len(done)]
+        asked = _ask(optuna_study, study.space, seed) if done else None
+        values = study.first if asked is None else dict(asked.params)
+        results = tuple(float(loss) for loss in losses(values))
+        trial = Trial(study.stage, len(done), values, results)
+        journal.append({"stage": study.stage, "parameters": values, "losses": list(results)})
         if asked is None:
-            _add(study, space, trial)
+            _add(optuna_study, study.space, trial)
         else:
-            study.tell(asked, list(trial.losses))
+            optuna_study.tell(asked, list(results))
         done.append(trial)
-        told(done)
+        report(done)
     return done
 
 
-def _study(objectives: int) -> optuna.Study:
-    # Optuna reports every study and trial; ours are reported by the caller.
+def _optuna_study(objectives: int) -> optuna.Study:
+    # Optuna logs every study and trial; the caller reports ours.
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna.create_study(directions=["minimize"] * objectives)
 
 
 def _add(study: optuna.Study, space: Mapping[str, BaseDistribution], trial: Trial) -> None:
-    """Let the study know a trial that it was not asked for."""
+    """Add a trial to the study that did not come from it."""
     study.add_trial(
         optuna.trial.create_trial(
-            params=trial.values, distributions=dict(space), values=list(trial.losses)
+            params=trial.parameters, distributions=dict(space), values=list(trial.losses)
         )
     )
 

@@ -1,54 +1,73 @@
-"""Which cells there are: those that the first target lacked are added, those of its own removed."""
+"""Which cells there are: common nuclei without a cell become one, rare cells are removed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import logging
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from eutely.config.model import Estimate
+from eutely.cells import Cells
+from eutely.cliques import UNMATCHED
+from eutely.config.model import Estimate, Refine
 from eutely.estimate import robust_gaussians
-from eutely.cells import Cohort
 from eutely.solver.softassign import centres_of
 
+log = logging.getLogger("eutely")
+
 REACH = 3.0
-"""Standard deviations of a typical cell within which lone nuclei belong to one new cell."""
+"""Standard deviations of a typical cell within which unmatched nuclei belong to one new cell."""
 
 SHIFTS = 3
 """Steps of a new cell to the mean of its nuclei."""
 
 
-def grown(cohort: Cohort, settings: Estimate, share: float) -> tuple[Cohort, int]:
-    """Return the cohort with new cells where many specimens have a nucleus without a cell.
+def settled(cells: Cells, refine: Refine, estimate: Estimate) -> Cells:
+    """Remove cells that few specimens have, and add those that many have."""
+    fewer = pruned(cells, refine.rare)
+    more = grown(fewer, estimate, refine.common)
+    removed, new = cells.count - fewer.count, more.count - fewer.count
+    if removed or new:
+        log.info("cells: %d new, %d removed, %d now", new, removed, more.count)
+    return more
+
+
+def grown(cells: Cells, settings: Estimate, share: float) -> Cells:
+    """Add cells where many specimens have a nucleus without a cell.
 
     The place at which most specimens have one becomes a cell, and so on, as long as ``share`` of
-    the specimens have one there. Returned with the number of new cells.
+    the specimens have one there.
     """
-    typical = np.median(robust_gaussians(cohort.places(), settings).covariances, axis=0)
+    typical = np.median(robust_gaussians(cells.places(), settings).covariances, axis=0)
     whitening = centres_of(typical[None]).whitening[0]
-    lone = [np.flatnonzero(labels < 0) for labels in cohort.labels()]
-    owners = np.repeat(np.arange(len(cohort)), [len(own) for own in lone])
-    numbers = np.concatenate(lone)
+    spare = [np.flatnonzero(labels < 0) for labels in cells.labels()]
+    owners = np.repeat(np.arange(len(cells)), [len(nuclei) for nuclei in spare])
+    numbers = np.concatenate(spare)
     points = np.concatenate(
-        [warped[own] @ whitening.T for warped, own in zip(cohort.warped, lone, strict=True)]
+        [warped[nuclei] @ whitening.T for warped, nuclei in zip(cells.warped, spare, strict=True)]
     )
-    added = _clusters(points, owners, max(share * len(cohort), 2.0))
-    columns = np.full((len(cohort), len(added)), -1, np.int32)
+    added = _clusters(points, owners, max(share * len(cells), 2.0))
+    columns = np.full((len(cells), len(added)), UNMATCHED, np.int32)
     for column, members in enumerate(added):
         columns[owners[members], column] = numbers[members]
-    nuclei = [np.concatenate([own, new]) for own, new in zip(cohort.nuclei, columns, strict=True)]
-    return replace(cohort, nuclei=tuple(nuclei)), len(added)
+    return cells.with_nuclei(np.concatenate([np.array(cells.nuclei), columns], axis=1))
+
+
+def pruned(cells: Cells, share: float) -> Cells:
+    """Remove cells that less than ``share`` of the usual number of specimens have."""
+    table = np.array(cells.nuclei)
+    seen = (table >= 0).sum(axis=0)
+    return cells.with_nuclei(table[:, seen >= share * np.median(seen)])
 
 
 def _clusters(
-    points: NDArray[np.float64], owners: NDArray[np.intp], least: float
+    points: NDArray[np.float64], owners: NDArray[np.intp], fewest: float
 ) -> list[NDArray[np.intp]]:
     """Return sets of points, at most one of each owner, from the densest place on."""
-    found = []
+    clusters = []
     left = np.arange(len(points))
-    while len(left) >= least:
+    while len(left) >= fewest:
         tree = KDTree(points[left])
         near = tree.query_ball_point(points[left], REACH / 2)
         densest = int(np.argmax([len(np.unique(owners[left[some]])) for some in near]))
@@ -56,11 +75,11 @@ def _clusters(
         for _ in range(SHIFTS):
             members = _nearest(points, owners, left, centre)
             centre = np.median(points[members], axis=0)
-        if len(members) < least:
+        if len(members) < fewest:
             break
-        found.append(members)
+        clusters.append(members)
         left = np.setdiff1d(left, members)
-    return found
+    return clusters
 
 
 def _nearest(
@@ -74,12 +93,3 @@ def _nearest(
     order = left[np.argsort(distances, kind="stable")][: (distances <= REACH).sum()]
     first = np.unique(owners[order], return_index=True)[1]
     return order[first]
-
-
-def pruned(cohort: Cohort, share: float) -> tuple[Cohort, int]:
-    """Return the cohort without cells that less than ``share`` of the specimens have."""
-    table = np.array(cohort.nuclei)
-    seen = (table >= 0).sum(axis=0)
-    kept = seen >= share * np.median(seen)
-    nuclei = tuple(np.ascontiguousarray(table[:, kept]))
-    return replace(cohort, nuclei=nuclei), int((~kept).sum())

@@ -1,16 +1,15 @@
-"""Deal confusable cells out anew: rounds can settle on mixtures of two or three neighbours.
+"""Split confusable cells again: rounds can settle on mixtures of two or three neighbours.
 
 Where two cells overlap, a specimen may have them either way round, and an atlas of such mixtures
 confirms itself. For each small group of confusable cells the orders are found again from many
 starts: one specimen is the template, all others take the order that resembles it most, and the
-Gaussian of the group (9 dimensions for three cells, and more if there are telling features) is
-refined until no specimen changes. The start with the highest likelihood wins; what cells were
+Gaussian of the group (9 dimensions for three cells, and more if there are discriminating features)
+is refined until no specimen changes. The start with the highest likelihood wins; what cells were
 before is one of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
@@ -18,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from eutely.align.target import ALL_MATCHED
+from eutely.align.warp import warped_to_mean
+from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.estimate import joint_gaussians
 from eutely.execute import Executor
-from eutely.features import telling_scores
+from eutely.features import discriminating_scores
 from eutely.kernel import kernel
-from eutely.cells import Cohort
 from eutely.solver.meanfield import Field, settle
-from eutely.solver.softassign import centres_of
+from eutely.solver.softassign import Rules, centres_of
 
 CONFUSED = 0.03
 """Share of each other's nuclei, in the mean over specimens, from which two cells are confusable."""
@@ -34,7 +35,7 @@ TEMPLATES = 20
 """Specimens that are templates in turn."""
 
 GAIN = 3.0
-"""Log-likelihood that a new deal must gain over all specimens."""
+"""Log-likelihood, summed over all specimens, that new orders must gain."""
 
 PASSES = 15
 """Passes of refining the Gaussian of a group."""
@@ -44,53 +45,51 @@ WARM = (1.4, 1.0, 1.0, 1.0)
 
 
 class _Group(NamedTuple):
-    """A few cells (c,) and where specimens have them: (N, c, 3 + f) with f telling scores."""
+    """A few cells (c,) and where specimens have them: (N, c, 3 + f) with f scores of features."""
 
     cells: NDArray[np.int64]
     places: NDArray[np.float64]
 
 
 def resplit(
-    cohort: Cohort, settings: Estimate, executor: Executor, *, seed: int
-) -> tuple[Cohort, int]:
-    """Return the cohort with confusable cells dealt out anew, and how many groups changed."""
-    cohort = cohort.rewarped(settings)
-    places = cohort.places()
-    joint = joint_gaussians(places, cohort.spacing, settings)
-    cells = joint.cells
-    field = Field(cells.means, joint.neighbours, joint.predictors, centres_of(joint.conditionals))
-    items = list(zip(cohort.warped, cohort.labels(), strict=True))
+    cells: Cells, settings: Estimate, executor: Executor, *, seed: int
+) -> tuple[Cells, int]:
+    """Return cells of which confusable ones were split again, and how many groups changed."""
+    cells = warped_to_mean(cells, settings)
+    places = cells.places()
+    joint = joint_gaussians(places, cells.body.spacing, settings)
+    means, covariances = joint.cells
+    field = Field(means, joint.neighbours, joint.predictors, centres_of(joint.conditionals))
+    items = list(zip(cells.warped, cells.labels(), strict=True))
     tables = executor.map(_confusion, items, shared=(field, settings.freedom))
-    confusion = np.sum(list(tables), axis=0) / len(cohort)
-    telling = telling_scores(cohort.feature_values())
-    prior = block_diag(np.median(cells.covariances, axis=0), np.eye(telling.shape[2]))
-    templates = np.random.default_rng(seed).permutation(len(cohort))[:TEMPLATES]
-    groups = [_group(places, telling, field, cells) for cells in _groups(confusion)]
+    confusion = np.sum(list(tables), axis=0) / len(cells)
+    scores = discriminating_scores(cells.cell_scores())
+    prior = block_diag(np.median(covariances, axis=0), np.eye(scores.shape[2]))
+    templates = np.random.default_rng(seed).permutation(len(cells))[:TEMPLATES]
+    groups = [_group(places, scores, field, numbers) for numbers in _groups(confusion)]
     shared = (prior, settings.prior, settings.freedom, templates)
-    found = list(executor.map(_deal, groups, shared=shared))
-    nuclei = [own.copy() for own in cohort.nuclei]
+    solutions = list(executor.map(_split, groups, shared=shared))
+    nuclei = np.array(cells.nuclei)
     used: set[int] = set()
     changed = 0
-    for number in np.argsort([-gain for gain, _ in found], kind="stable"):
-        gain, orders = found[number]
-        cells = groups[number].cells
-        if gain < GAIN or used & set(cells.tolist()):
+    for number in np.argsort([-gain for gain, _ in solutions], kind="stable"):
+        gain, orders = solutions[number]
+        members = groups[number].cells
+        if gain < GAIN or used & set(members.tolist()):
             continue
-        used |= set(cells.tolist())
+        used |= set(members.tolist())
         changed += 1
-        for own, order in zip(nuclei, orders, strict=True):
-            own[cells] = own[cells[order]]
-    return replace(cohort, nuclei=tuple(nuclei)), changed
+        for row, order in zip(nuclei, orders, strict=True):
+            row[members] = row[members[order]]
+    return cells.with_nuclei(nuclei), changed
 
 
 def _confusion(
-    field: Field,
-    freedom: float,
-    item: tuple[NDArray[np.float64], NDArray[np.int32]],
+    field: Field, freedom: float, item: tuple[NDArray[np.float64], NDArray[np.int32]]
 ) -> NDArray[np.float64]:
     """Return (m, m): how much each cell has of the nucleus of each other one."""
     points, labels = item
-    shares = settle(field, points, field.means, freedom=freedom, cooling=WARM).shares
+    shares = settle(field, points, field.means, Rules(freedom, ALL_MATCHED), cooling=WARM).shares
     m = len(field.means)
     rows = np.repeat(np.arange(m), np.diff(shares.starts))
     columns = labels[shares.points]
@@ -114,31 +113,31 @@ def _groups(confusion: NDArray[np.float64]) -> list[tuple[int, ...]]:
 
 def _group(
     places: NDArray[np.float64],
-    telling: NDArray[np.float64],
+    scores: NDArray[np.float64],
     field: Field,
     cells: tuple[int, ...],
 ) -> _Group:
     """Take a group's places, without the displacement that its surroundings share, and scores."""
-    own = np.array(cells, dtype=np.int64)
+    group = np.array(cells, dtype=np.int64)
     displaced = np.nan_to_num(places - field.means)
     shift = np.zeros((len(places), 3))
-    for cell in own:
-        outside = ~np.isin(field.neighbours[cell], own)
+    for cell in group:
+        outside = ~np.isin(field.neighbours[cell], group)
         near = field.neighbours[cell][outside]
-        told = field.predictors[cell][outside]
-        shift += np.einsum("kij,nkj->ni", told, displaced[:, near]) / len(own)
-    here = places[:, own] - shift[:, None]
-    return _Group(own, np.concatenate([here, telling[:, own]], axis=2))
+        predictors = field.predictors[cell][outside]
+        shift += np.einsum("kij,nkj->ni", predictors, displaced[:, near]) / len(group)
+    here = places[:, group] - shift[:, None]
+    return _Group(group, np.concatenate([here, scores[:, group]], axis=2))
 
 
-def _deal(
+def _split(
     prior: NDArray[np.float64],
     weight: float,
     freedom: float,
     templates: NDArray[np.int64],
     group: _Group,
 ) -> tuple[float, NDArray[np.int64]]:
-    """Return what the best deal gains, and the order (N, c) of the group in each specimen."""
+    """Return what the best orders gain, and the order (N, c) of the group in each specimen."""
     count = len(group.cells)
     orders = np.array(list(permutations(range(count))), dtype=np.int64)
     whole = np.asarray(np.isfinite(group.places).all(axis=(1, 2)))
@@ -149,7 +148,7 @@ def _deal(
     number = np.cumsum(whole) - 1
     start = number[templates[whole[templates]]]
     whitening = np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(2 * prior)))
-    gain, best = _best_deal(
+    gain, best = _best_orders(
         np.ascontiguousarray(group.places[whole]),
         orders,
         start,
@@ -163,10 +162,10 @@ def _deal(
 
 
 @kernel
-def _best_deal(
+def _best_orders(
     places: Any, orders: Any, templates: Any, prior: Any, weight: float, freedom: float, white: Any
 ) -> Any:
-    """Return the gain over the deal as it is, and the order of each specimen: (N,) int64."""
+    """Return the gain over the orders as they are, and the order of each specimen: (N,) int64."""
     count = len(places)
     starts = np.zeros((len(templates) + 1, count), np.int64)
     before, best = _refined(places, orders, starts[0], prior, weight, freedom)
@@ -177,15 +176,15 @@ def _best_deal(
         template = templates[number]
         start = starts[number + 1]
         for one in range(count):
-            least = np.inf
+            lowest_cost = np.inf
             for o in range(len(orders)):
                 cost = 0.0
                 for a in range(orders.shape[1]):
                     for c in range(wide):
                         apart[c] = places[one, orders[o, a], c] - places[template, a, c]
                     cost += np.log1p(_lower_squared(white, apart) / freedom)
-                if cost < least:
-                    least = cost
+                if cost < lowest_cost:
+                    lowest_cost = cost
                     start[one] = o
         # Many templates give one and the same start.
         again = False
@@ -193,10 +192,10 @@ def _best_deal(
             again = again or (starts[earlier] == start).all()
         if again:
             continue
-        cost, found = _refined(places, orders, start, prior, weight, freedom)
+        cost, refined = _refined(places, orders, start, prior, weight, freedom)
         if cost < lowest - 1e-6:
             lowest = cost
-            best = found
+            best = refined
     return before - lowest, best
 
 
@@ -250,17 +249,17 @@ def _refined(
         total = 0.0
         changed = False
         for one in range(count):
-            least = np.inf
+            nearest = np.inf
             choice = 0
             for o in range(len(orders)):
                 for a in range(cells):
                     for c in range(wide):
                         away[wide * a + c] = places[one, orders[o, a], c] - mean[wide * a + c]
                 squared = _lower_squared(white, away)
-                if squared < least:
-                    least = squared
+                if squared < nearest:
+                    nearest = squared
                     choice = o
-            total += 0.5 * (freedom + size) * np.log1p(least / freedom) - height
+            total += 0.5 * (freedom + size) * np.log1p(nearest / freedom) - height
             changed = changed or choice != chosen[one]
             chosen[one] = choice
         if total < lowest - 1e-9:
