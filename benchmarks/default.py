@@ -19,7 +19,7 @@ import eutely
 from eutely.config import resolve
 from eutely.evaluation import majority_names, pre_atlas
 from eutely.io.atlas import BUILT_IN, read_atlas, write_atlas
-from eutely.store.journal import Journal
+from eutely.store.files import Journal
 from figures import keep, spread, table
 from worms import worms
 

@@ -16,7 +16,7 @@ from eutely.cliques import Cliques, Matchings
 from eutely.config import Config
 from eutely.evaluation import Evaluation, majority_names, pre_atlas
 from eutely.execute import Executor
-from eutely.store.journal import Journal
+from eutely.store.files import Journal
 from eutely.record import Record, digest
 from eutely.store.folder import RunFolder
 from eutely.find.learn import Learned

@@ -4,33 +4,67 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from eutely.atlas import Atlas
-from eutely.errors import EutelyError
-from eutely.io import read
-from eutely.simulation import simulate
-from eutely.specimen import Specimen
-
 if TYPE_CHECKING:
-    from eutely.tasks import annotate, build, evaluate, name
+    from eutely.annotation import Annotation
+    from eutely.atlas import Atlas
+    from eutely.config import Config
+    from eutely.errors import EutelyError
+    from eutely.io import read
+    from eutely.multi import synchronise
+    from eutely.pose import orient
+    from eutely.simulation import simulate
+    from eutely.solver import solve
+    from eutely.specimen import Specimen
+    from eutely.tasks.annotate import annotate
+    from eutely.tasks.build import Built, build
+    from eutely.tasks.evaluate import evaluate, name
+    from eutely.tasks.match import match
 
 __version__ = version("eutely")
 
+_HOMES = {
+    "Annotation": "annotation",
+    "Atlas": "atlas",
+    "Built": "tasks.build",
+    "Config": "config",
+    "EutelyError": "errors",
+    "Specimen": "specimen",
+    "annotate": "tasks.annotate",
+    "build": "tasks.build",
+    "evaluate": "tasks.evaluate",
+    "match": "tasks.match",
+    "name": "tasks.evaluate",
+    "orient": "pose",
+    "read": "io",
+    "simulate": "simulation",
+    "solve": "solver",
+    "synchronise": "multi",
+}
+"""Public name -> module that defines it."""
+
 __all__ = [
+    "Annotation",
     "Atlas",
+    "Built",
+    "Config",
     "EutelyError",
     "Specimen",
     "__version__",
     "annotate",
     "build",
     "evaluate",
+    "match",
     "name",
+    "orient",
     "read",
     "simulate",
+    "solve",
+    "synchronise",
 ]
 
 
 def __getattr__(key: str) -> Any:
-    """Import what needs compiled code when it is first asked for: it takes its time."""
-    if key in ("annotate", "build", "evaluate", "name"):
-        return getattr(import_module("eutely.tasks"), key)
+    """Import a public name when it is first used: compiled code takes its time."""
+    if key in _HOMES:
+        return getattr(import_module(f"eutely.{_HOMES[key]}"), key)
     raise AttributeError(f"module 'eutely' has no attribute {key!r}")

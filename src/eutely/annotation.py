@@ -1,29 +1,45 @@
-"""The cells of an atlas in a new specimen: names, how sure they are, and what else they may be."""
+"""What the nuclei of one specimen are: cells, names, how sure they are, what else they may be."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
-from eutely.errors import AtlasError
-from eutely.features import scores
-from eutely.pose import orient, straighten
-from eutely.fit.model import expectation
-from eutely.fit.place import Placed, place
-from eutely.fit.quadratic import place_by_offsets
-from eutely.solver.softassign import FREE, NOBODYS
+from eutely.cliques import UNMATCHED
 from eutely.specimen import Specimen
 
-POSES = 4
-"""Poses of a specimen that are compared, the most plausible ones."""
+if TYPE_CHECKING:
+    import pandas as pd
 
-UNMATCHED = -1
-"""Cell of a nucleus that got none."""
+
+class NucleusCells(NamedTuple):
+    """The cells of ``n`` nuclei of one specimen, before they are given ids and names.
+
+    Attributes
+    ----------
+    cells
+        (n,) int32, cell of the atlas, or -1.
+    confidence
+        (n,) float64 in 0 .. 1, NaN without a cell.
+    other_cells, other_shares
+        (n, k) int32 and float64: further cells that the nucleus may be, the likeliest first; -1
+        and 0 where there are fewer.
+    cost
+        of the matching.
+    places
+        (n, 3) float64, the nuclei in the frame of the atlas.
+    """
+
+    cells: NDArray[np.int32]
+    confidence: NDArray[np.float64]
+    other_cells: NDArray[np.int32]
+    other_shares: NDArray[np.float64]
+    cost: float
+    places: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,128 +76,65 @@ class Annotation:
     cost: float
     places: NDArray[np.float64]
 
+    def __len__(self) -> int:
+        """Return the number of nuclei."""
+        return len(self.ids)
 
-def annotate(
-    specimen: Specimen,
-    atlas: Atlas,
-    *,
-    alternatives: int = 3,
-    pins: Mapping[int, int] | None = None,
-    places: NDArray[np.float64] | None = None,
+    def __repr__(self) -> str:
+        matched = int((self.cells != UNMATCHED).sum())
+        return f"<Annotation of {self.specimen}: {matched} of {len(self)} nuclei have a cell>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table, one row per nucleus in input order.
+
+        Columns: specimen, id, cell (missing where unmatched), name, confidence, x, y, z (in the
+        frame of the atlas).
+        """
+        import pandas as pd
+
+        cells = pd.array(self.cells, dtype="Int32")
+        cells[self.cells == UNMATCHED] = pd.NA
+        return pd.DataFrame(
+            {
+                "specimen": self.specimen,
+                "id": self.ids,
+                "cell": cells,
+                "name": list(self.names),
+                "confidence": self.confidence,
+                **dict(zip("xyz", self.places.T, strict=True)),
+            }
+        )
+
+
+def annotation(
+    atlas: Atlas, specimen: Specimen, nuclei: NucleusCells, order: NDArray[np.intp]
 ) -> Annotation:
-    """Match ``specimen`` with ``atlas``.
-
-    The result does not depend on the order of its nuclei, their ids or names.
+    """Return the annotation of a specimen.
 
     Parameters
     ----------
-    specimen
-        any individual of the atlas's kind; its unit does not matter, since it is brought to the
-        size of the atlas.
     atlas
-        from `eutely.estimate`.
-    alternatives
-        next best cells to report for each nucleus.
-    pins
-        cells that are known beforehand: the cell of nucleus i (its row), or -1 where it is none.
-        All others are matched around them.
-    places
-        (n, 3), about where the nuclei lie in the frame of the atlas, if that is known: no other
-        pose is tried.
+        that its cells are of.
+    specimen
+        with its ids.
+    nuclei
+        its cells, in another order:
+    order
+        (n,), the nucleus of the specimen that each row of ``nuclei`` is about.
     """
-    order = canonical_order(specimen)
-    ordered = straighten(specimen.take(order))
     back = np.argsort(order)
-    size = atlas.size if atlas.scale else None
-    poses = posed(ordered, size) if places is None else [places[order]]
-    spacing = spacing_of(atlas.means)
-    fixed = _pinned(specimen, atlas, pins)[order] if pins else None
-    if atlas.model == "offsets":
-        if pins:
-            raise AtlasError("an atlas of the model 'offsets' takes no pins; build one without it")
-        matrix, shift = orient(ordered)[0].affine(None if size is None else tuple(size))
-        radii = ordered.mapped(matrix, shift).radii
-        found = place_by_offsets(atlas, poses, radii, spacing)
-    else:
-        found = place(expectation(atlas, spacing), poses, fixed, scores(ordered, atlas.features))
-    cells, confidence, others = _by_nucleus(found, len(specimen), alternatives)
-    cells = cells[back]
+    cells = nuclei.cells[back]
+    others = zip(nuclei.other_cells[back].tolist(), nuclei.other_shares[back].tolist(), strict=True)
     return Annotation(
         specimen.name,
         specimen.ids,
         cells,
         tuple(atlas.names[cell] if cell != UNMATCHED else "" for cell in cells),
-        confidence[back],
-        tuple(others[row] for row in back),
-        found.cost / len(atlas),
-        found.warped[back],
-    )
-
-
-def _pinned(specimen: Specimen, atlas: Atlas, pins: Mapping[int, int]) -> NDArray[np.int32]:
-    """Return (n,), the cell that each nucleus must be, as `eutely.fit.place` takes it."""
-    fixed = np.full(len(specimen), FREE, np.int32)
-    for nucleus, cell in pins.items():
-        if not 0 <= nucleus < len(specimen):
-            raise AtlasError(
-                f"{specimen.name}: nucleus {nucleus} is pinned, but there are {len(specimen)}"
-            )
-        if not UNMATCHED <= cell < len(atlas):
-            raise AtlasError(
-                f"{specimen.name}: nucleus {nucleus} is pinned to cell {cell}, but the atlas has "
-                f"cells 0 to {len(atlas) - 1} (-1 for none)"
-            )
-        fixed[nucleus] = NOBODYS if cell == UNMATCHED else cell
-    used = fixed[fixed >= 0]
-    if len(np.unique(used)) < len(used):
-        twice = int(np.flatnonzero(np.bincount(used) > 1)[0])
-        raise AtlasError(
-            f"{specimen.name}: two nuclei are pinned to cell {twice}; keep one of them"
-        )
-    return fixed
-
-
-def canonical_order(specimen: Specimen) -> NDArray[np.intp]:
-    """Return the order of nuclei by x, y, z, which does not depend on that of the file."""
-    return np.lexsort(specimen.centroids.T[::-1])
-
-
-def posed(
-    specimen: Specimen, size: NDArray[np.float64] | None, most: int = POSES
-) -> list[NDArray[np.float64]]:
-    """Return the nuclei in the most plausible poses, brought to ``size`` if any: (n, 3) each."""
-    maps = [pose.affine(None if size is None else tuple(size)) for pose in orient(specimen)[:most]]
-    return [specimen.centroids @ matrix.T + shift for matrix, shift in maps]
-
-
-def spacing_of(points: NDArray[np.float64]) -> float:
-    """Return the median distance to the nearest neighbour."""
-    distances, _ = KDTree(points).query(points, [2])
-    return float(np.median(distances))
-
-
-def _by_nucleus(
-    found: Placed, count: int, most: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64], list[tuple[tuple[int, float], ...]]]:
-    """Turn the cells' nuclei and shares into cell, confidence and alternatives of each nucleus."""
-    cells = np.full(count, UNMATCHED, np.int32)
-    matched = np.flatnonzero(found.nuclei >= 0)
-    cells[found.nuclei[matched]] = matched
-    confidence = np.where(cells == UNMATCHED, np.nan, 0.0)
-    others: list[list[tuple[int, float]]] = [[] for _ in range(count)]
-    assert found.shares is not None
-    rows = np.repeat(np.arange(len(found.nuclei)), np.diff(found.shares.starts))
-    # That the cell is there at all is settled by the matching: only its rivals count.
-    whole = np.bincount(rows, found.shares.values, len(found.nuclei))
-    for cell, nucleus, value in zip(
-        rows.tolist(), found.shares.points.tolist(), found.shares.values.tolist(), strict=True
-    ):
-        if cells[nucleus] == cell:
-            confidence[nucleus] = min(value / whole[cell], 1.0) if value > 0 else 0.0
-        else:
-            others[nucleus].append((cell, min(value, 1.0)))
-    return (
-        cells,
-        confidence,
-        [tuple(sorted(row, key=lambda one: (-one[1], one[0]))[:most]) for row in others],
+        nuclei.confidence[back],
+        tuple(
+            tuple((cell, share) for cell, share in zip(*row, strict=True) if cell != UNMATCHED)
+            for row in others
+        ),
+        nuclei.cost / len(atlas),
+        nuclei.places[back],
     )

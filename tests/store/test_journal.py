@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eutely.errors import WriteError
-from eutely.store.journal import Journal
+from eutely.store.files import Journal
 
 VALUES = st.lists(st.dictionaries(st.text(max_size=3), st.floats(allow_nan=False)), max_size=5)
 

@@ -1,44 +1,54 @@
-"""From specimens to the atlas, in stages that a run folder keeps."""
+"""From specimens to the atlas: orient, find cells, estimate, check how well each specimen fits."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.annotation import Annotation, annotate
+from eutely.annotation import Annotation, NucleusCells, annotation
 from eutely.atlas import Atlas
+from eutely.cells import Cells
 from eutely.config import Config, to_toml
-from eutely.errors import EutelyError
-from eutely.execute import Executor, open_executor
+from eutely.errors import EutelyError, SpecimenError
+from eutely.estimate import atlas_of
+from eutely.execute import open_executor
 from eutely.features import feature_names
-from eutely.io.atlas import write_atlas
-from eutely.record import digest
-from eutely.store.folder import RunFolder, open_run
-from eutely.find.learn import Learned
-from eutely.find.learn.steps import find_cells
-from eutely.tasks import refined
-from eutely.tasks.estimator import Estimator
-from eutely.frame import content, framed, in_order
-from eutely.tasks.outliers import outliers, warn
-from eutely.tasks.pins import by_specimen, pinned
-from eutely.tasks.records import annotations_of, annotations_saved
-from eutely.tasks.results import write_results
-from eutely.tasks.weighed import weights_by_name
+from eutely.find import METHODS, Labels
+from eutely.fit.model import Model, model_of_atlas
+from eutely.fit.nuclei import nucleus_cells
+from eutely.fit.place import TERMS
+from eutely.frame import Frame, Posed, canonical_order
+from eutely.geometry import folds
+from eutely.learned import Learned
+from eutely.pose import Oriented, anonymous, framed, oriented
+from eutely.progress import Progress, silent
+from eutely.record import pack
 from eutely.specimen import Specimen
-from eutely.find.named import cells_by_name, names_of
-from eutely.progress import Watch, nobody
+from eutely.steps import Context, Run, Store, step
+from eutely.store import Memory
+from eutely.store.folder import RunFolder, open_run
+from eutely.tasks.annotate import fit_specimen
+from eutely.tasks.outliers import outliers, warn
+from eutely.tasks.outputs import write_build
+from eutely.tasks.pins import Pins, pins_of_specimens, with_pins
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger("eutely")
 
-VERSION = 4
-"""Of the stages below; raised when their results change."""
+FEWEST_SPECIMENS = 2
+"""Specimens that an atlas needs."""
+
+ALTERNATIVES = 3
+"""Next best cells that the report lists for each nucleus."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,47 +58,78 @@ class Built:
     Attributes
     ----------
     atlas
-        without names, unless they were what it was built from.
+        without names, unless it was built from them.
     specimens
         by name, their nuclei in canonical order.
     cells
         for each specimen (n,) int32: the cell of each nucleus, or -1.
     fits
         for each specimen, what an atlas of the others takes its nuclei for.
-    unlike
+    outliers
         specimens that do not fit -> in which way.
     learned
         the costs and how they were learned, by the method ``learn``.
+    timings
+        (step, seconds) in the order in which the steps ran.
     """
 
     atlas: Atlas
     specimens: tuple[Specimen, ...]
-    cells: list[NDArray[np.int32]]
-    fits: list[Annotation]
-    unlike: dict[str, str]
+    cells: tuple[NDArray[np.int32], ...]
+    fits: tuple[Annotation, ...]
+    outliers: dict[str, str]
     learned: Learned | None = None
+    timings: tuple[tuple[str, float], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Built: {len(self.atlas)} cells in {len(self.specimens)} specimens>"
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        rows = {
+            "cells": len(self.atlas),
+            "specimens": len(self.specimens),
+            "confirmed by an atlas of others": f"{self.consistency().mean():.1%}",
+            "unlike the others": len(self.outliers),
+        }
+        cells = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in rows.items())
+        return f"<table><caption>Built</caption>{cells}</table>"
 
     def consistency(self) -> NDArray[np.float64]:
-        """Return for each specimen the share of its cells that an atlas of others confirms."""
+        """Return (N,), the share of the cells of each specimen that an atlas of others confirms."""
+        rows = zip(self.cells, self.fits, strict=True)
         return np.array(
             [
-                float((own == fit.cells)[own >= 0].mean()) if (own >= 0).any() else 0.0
-                for own, fit in zip(self.cells, self.fits, strict=True)
+                float((cells == fit.cells)[cells >= 0].mean()) if (cells >= 0).any() else 0.0
+                for cells, fit in rows
             ]
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table, one row per nucleus: specimen, id, cell, name, confirmed.
+
+        ``cell`` is missing where a nucleus has none; ``confirmed`` tells whether an atlas of the
+        other specimens agrees.
+        """
+        import pandas as pd
+
+        tables = []
+        for cells, fit in zip(self.cells, self.fits, strict=True):
+            names = [self.atlas.names[cell] if cell >= 0 else "" for cell in cells]
+            table = replace(fit, cells=cells, names=tuple(names)).to_frame()
+            tables.append(table[["specimen", "id", "cell", "name"]].assign(confirmed=cells == fit.cells))
+        return pd.concat(tables, ignore_index=True)
 
 
 def build(
     specimens: Sequence[Specimen],
-    output: Path | str | None = None,
+    output: Path | str | Store | None = None,
     *,
     config: Config | None = None,
     supervised: bool = False,
-    pins: Mapping[tuple[str, int], str | int] | None = None,
-    workers: int | None = None,
-    dask: str | None = None,
-    watch: Watch = nobody,
-    command: str = "",
+    pins: Pins | None = None,
+    workers: int | str | None = None,
+    progress: Progress = silent,
 ) -> Built:
     """Find the cells that all specimens share, and estimate their atlas.
 
@@ -97,21 +138,20 @@ def build(
     specimens
         at least two, in one unit. Their names are not looked at, unless ``supervised``.
     output
-        the run folder: results, and what is needed to go on after an interruption; None keeps
-        nothing but what is returned.
+        the run folder: results, and what is needed to continue after an interruption; or an open
+        store. None keeps everything in memory.
     config
         the settings; None for those of the preset ``default``.
     supervised
-        take the cells from the names instead of finding them.
+        take the cells from the names instead of finding them: the method ``named``.
     pins
         what is known for sure: (specimen, id) -> name, "" for a nucleus that is no cell. Nuclei
         of one name end up in one cell; other names are still not looked at.
-    workers, dask
-        threads on this machine, or a Dask cluster, as of `eutely.execute.open_executor`.
-    watch
-        told how far the work is.
-    command
-        that the report shows, to repeat the run.
+    workers
+        threads on this machine (None: one for each core); or where Dask runs: ``local:N``
+        processes, the address of a scheduler, or the path of its scheduler file.
+    progress
+        callback for long-running work.
 
     Returns
     -------
@@ -119,92 +159,132 @@ def build(
         ``.atlas`` is the atlas; the same bytes for the same specimens, settings and seed.
     """
     settings = config or Config()
-    if supervised and pins:
+    if supervised:
+        settings = settings.model_copy(update={"method": "named"})
+    named = settings.method == "named"
+    if named and pins:
         raise EutelyError("a supervised build takes all cells from names; leave the pins out")
     ordered = in_order(specimens)
-    feature_names(ordered, settings.estimate.features)  # unknown ones are said before any work
-    with ExitStack() as stack:
-        executor = stack.enter_context(open_executor(workers, dask))
-        folder = output or stack.enter_context(TemporaryDirectory(prefix="eutely-"))
-        run = stack.enter_context(open_run(Path(folder)))
-        run.describe(to_toml(settings), {one.name: content(one) for one in ordered})
-        frame = framed(ordered, run, executor, scale=settings.realign.scale)
-        learned: Learned | None = None
-        weights: NDArray[np.float64] | None = None
-        if supervised:
-            cohort = cells_by_name(ordered, frame.poses, frame.size, frame.spacing, settings)
-            if settings.method == "learn" and settings.atlas.model == "offsets":
-                weights = weights_by_name(cohort, frame, settings, run, executor, watch)
-            elif settings.method == "refine":
-                cohort = replace(cohort, features=frame.features(settings)[1])
-        elif settings.method == "learn":
-            cohort, learned = find_cells(
-                frame.poses,
-                frame.radii,
-                frame.size,
-                frame.spacing,
-                settings,
-                executor,
-                run,
-                frame.key,
-                watch,
-            )
-            cohort = refined.improved(cohort, frame, settings, run, executor)
-            if settings.atlas.model == "offsets":
-                weights = learned.parameters.weights()
-        else:
-            cohort = refined.find(frame, settings, run, executor, watch)
-        if pins:
-            cohort = pinned(cohort, by_specimen(pins, ordered))
-        estimator = Estimator(cohort, frame, settings, weights)
-        atlas = estimator.atlas()
-        if supervised:
-            atlas = atlas.named(names_of(ordered))
-        log.info("atlas: %d cells, %d of them rare", len(atlas), int(atlas.rare.sum()))
-        built = Built(
-            atlas,
-            ordered,
-            cohort.labels(),
-            _fitted(estimator, run, executor, watch),
-            {},
-            learned,
+    # Wrong ids and unknown features are reported before any work.
+    pinned = pins_of_specimens(pins or {}, ordered)
+    features = feature_names(ordered, settings.estimate.features)
+    labels = tuple(one.names or ("",) * len(one) for one in ordered) if named else ()
+    with open_executor(workers) as executor, _store(output) as store:
+        if isinstance(store, RunFolder):
+            inputs = {specimen.name: pack(specimen).digest for specimen in ordered}
+            store.describe(to_toml(settings), inputs)
+        terms = tuple(f"{term.__module__}.{term.__qualname__}" for term in TERMS)
+        run = Run(settings, executor, store, progress, terms)
+        frame = framed(
+            _oriented(run, ordered),
+            features,
+            scale=settings.realign.scale,
+            smooth=settings.realign.warp,
         )
-        built.unlike.update(outliers(built.fits, len(atlas), built.consistency()))
-        warn(built.unlike)
-        if output is not None:
-            write_atlas(atlas, run.path / "atlas.h5")
-            write_results(built, settings, run, command)
+        built = _built(run, ordered, frame, labels, pinned)
+        warn(built.outliers)
+        if isinstance(store, RunFolder):
+            write_build(built, settings, store)
     return built
 
 
-def _fitted(
-    estimator: Estimator, run: RunFolder, executor: Executor, watch: Watch
-) -> list[Annotation]:
+def _built(
+    run: Run,
+    specimens: tuple[Specimen, ...],
+    frame: Frame,
+    labels: Labels,
+    pins: Sequence[dict[int, str | int]],
+) -> Built:
+    """Find cells, estimate their atlas, and check how well each specimen fits."""
+    found = METHODS[run.config.method](run, frame, labels)
+    cells = with_pins(found.cells, pins) if any(pins) else found.cells
+    atlas = replace(
+        atlas_of(cells, frame, run.config, weights=found.weights), unit=specimens[0].unit
+    )
+    if found.names:
+        atlas = atlas.named(found.names)
+    log.info("atlas: %d cells, %d of them rare", len(atlas), int(atlas.rare.sum()))
+    fits = tuple(
+        annotation(atlas, specimen, nuclei, np.arange(len(specimen)))
+        for specimen, nuclei in zip(
+            specimens, run(held_out_fits, frame, cells, found.weights), strict=True
+        )
+    )
+    built = Built(
+        atlas, specimens, cells.labels(), fits, {}, found.learned, tuple(run.timings)
+    )
+    return replace(built, outliers=outliers(fits, len(atlas), built.consistency()))
+
+
+@contextmanager
+def _store(output: Path | str | Store | None) -> Iterator[Store]:
+    """Yield the store that was asked for."""
+    if output is None:
+        yield Memory()
+    elif isinstance(output, str | Path):
+        with open_run(Path(output)) as folder:
+            yield folder
+    else:
+        yield output
+
+
+def in_order(specimens: Sequence[Specimen]) -> tuple[Specimen, ...]:
+    """Return the specimens by name, each with its nuclei in canonical order.
+
+    What follows sees neither the order of files nor that of their rows.
+    """
+    units = sorted({specimen.unit for specimen in specimens})
+    if len(units) > 1:
+        raise EutelyError(f"mixed units ({', '.join(units)}); convert all specimens to one")
+    names = [specimen.name for specimen in specimens]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise EutelyError(f"two specimens are called {twice}; rename one")
+    if len(names) < FEWEST_SPECIMENS:
+        raise EutelyError(
+            f"{len(names)} specimen given, but an atlas needs at least {FEWEST_SPECIMENS}"
+        )
+    ordered = sorted(specimens, key=lambda specimen: specimen.name)
+    return tuple(one.take(canonical_order(one.centroids)) for one in ordered)
+
+
+def _oriented(run: Run, specimens: Sequence[Specimen]) -> tuple[Oriented, ...]:
+    """Find the poses of all specimens; errors name the specimen."""
+    bare = tuple(anonymous(specimen, str(number)) for number, specimen in enumerate(specimens))
+    try:
+        return run(poses, bare)
+    except SpecimenError as error:
+        number, _, why = str(error).partition(": ")
+        raise SpecimenError(f"{specimens[int(number)].name}: {why}") from error
+
+
+@step()
+def poses(context: Context, specimens: tuple[Specimen, ...]) -> tuple[Oriented, ...]:
+    """Straighten bent specimens and find the plausible poses of all."""
+    return tuple(context.executor.map(oriented, specimens))
+
+
+@step("costs", "refine.folds", "estimate", "atlas", "realign.scale")
+def held_out_fits(
+    context: Context, frame: Frame, cells: Cells, weights: NDArray[np.float64] | None
+) -> tuple[NucleusCells, ...]:
     """Match every specimen with an atlas of others: how well it fits, how sure its cells are.
 
     The atlas of all would confirm whatever a specimen brought into it.
     """
-    cohort, settings = estimator.cohort, estimator.settings
-
-    def compute() -> list[Annotation]:
-        folds = min(settings.refine.folds, len(cohort))
-        fold = np.arange(len(cohort)) % folds
-        found: dict[int, Annotation] = {}
-        for part in range(folds):
-            atlas = estimator.atlas(fold != part)
-            inside = np.flatnonzero(fold == part).tolist()
-            items = [estimator.frame.specimens[number] for number in inside]
-            fits = executor.map(_fit, items, shared=(atlas,))
-            found |= dict(zip(inside, fits, strict=True))
-            watch("checking how specimens fit", part + 1, folds, "")
-        return [found[number] for number in range(len(cohort))]
-
-    weights = None if estimator.weights is None else estimator.weights.tolist()
-    arrays = digest([cohort.places(), estimator.radii(), cohort.feature_values()])
-    parts = settings.part("costs", "refine", "estimate", "atlas")
-    key = [VERSION, estimator.frame.key, arrays, weights, parts]
-    return run.stage("fit", key, compute, annotations_saved, annotations_of)
+    settings = context.settings
+    parts = min(settings.refine.folds, len(cells))
+    fold = folds(len(cells), parts)
+    fits: dict[int, NucleusCells] = {}
+    for part in range(parts):
+        atlas = atlas_of(cells, frame, settings, weights=weights, chosen=fold != part)
+        inside = np.flatnonzero(fold == part).tolist()
+        items = [frame.specimens[number] for number in inside]
+        shared = (atlas, model_of_atlas(atlas))
+        fits |= dict(zip(inside, context.executor.map(_fit, items, shared=shared), strict=True))
+        context.progress("checking how specimens fit", part + 1, parts, "")
+    return tuple(fits[number] for number in range(len(cells)))
 
 
-def _fit(atlas: Atlas, specimen: Specimen) -> Annotation:
-    return annotate(specimen, atlas)
+def _fit(atlas: Atlas, model: Model, specimen: Posed) -> NucleusCells:
+    return nucleus_cells(fit_specimen(atlas, model, specimen), ALTERNATIVES)

@@ -15,8 +15,9 @@ log = logging.getLogger("eutely")
 FAR = 6.0
 """Robust standard deviations from the cohort at which a specimen's cost is no chance."""
 
-EXCESS = 1.25
-"""Factor by which the cost must be above the cohort's as well: a tight cohort has no outliers."""
+EXCESS = 0.223
+"""Difference by which the cost of a specimen, a log-density per cell, must be above the cohort's as
+well (its densities 1.25 times as low): a cohort of very similar specimens has no outliers."""
 
 FEW = 0.5
 """Share of the cells, found or confirmed, below which a specimen does not fit in any case."""
@@ -28,7 +29,7 @@ COHORT = 5
 def outliers(
     fits: Sequence[Annotation], cells: int, consistency: NDArray[np.float64] | None = None
 ) -> dict[str, str]:
-    """Return which specimens are unlike the others, and in which way.
+    """Return the specimens that are unlike the others -> in which way.
 
     Parameters
     ----------
@@ -42,29 +43,29 @@ def outliers(
     costs = np.array([fit.cost for fit in fits])
     middle = float(np.median(costs))
     scatter = 1.4826 * float(np.median(np.abs(costs - middle)))
-    found: dict[str, str] = {}
+    unlike: dict[str, str] = {}
     for number, fit in enumerate(fits):
         # Costs are log-densities: their difference is what counts, their zero means nothing.
-        worse = len(fits) >= COHORT and fit.cost > middle + max(FAR * scatter, np.log(EXCESS))
+        worse = len(fits) >= COHORT and fit.cost > middle + max(FAR * scatter, EXCESS)
         if not FEW <= len(fit.ids) / cells <= 1 / FEW:
-            found[fit.specimen] = (
+            unlike[fit.specimen] = (
                 f"has {len(fit.ids)} nuclei, the atlas {cells} cells; is it of another organism, "
                 "or badly segmented?"
             )
         elif consistency is not None and consistency[number] < FEW:
-            found[fit.specimen] = (
+            unlike[fit.specimen] = (
                 f"does not fit the atlas: only {consistency[number]:.0%} of its cells are "
                 "confirmed; is it of another organism, or badly segmented?"
             )
         elif worse:
-            found[fit.specimen] = (
+            unlike[fit.specimen] = (
                 f"fits the atlas worse than the others (cost {fit.cost:.2f} a cell, "
                 f"the cohort has {middle:.2f}); is it of another organism, or badly segmented?"
             )
-    return found
+    return unlike
 
 
 def warn(unlike: Mapping[str, str]) -> None:
-    """Report what `outliers` found."""
+    """Log a warning for each specimen of `outliers`."""
     for specimen, why in unlike.items():
         log.warning("%s %s", specimen, why)

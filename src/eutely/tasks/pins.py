@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
-from eutely.errors import EutelyError
+from eutely.cells import Cells
+from eutely.cliques import UNMATCHED
+from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import comparable, majority_names
-from eutely.find.refine import Cohort
+from eutely.solver.softassign import FREE, NOBODYS
 from eutely.specimen import Specimen
 
 log = logging.getLogger("eutely")
 
-NO_CELL = -1
+Pins = Mapping[tuple[str, int], str | int]
+"""(specimen, id of the nucleus) -> name or number of the cell, "" for what is no cell."""
 
 
-def by_specimen(
-    pins: Mapping[tuple[str, int], str | int], specimens: Sequence[Specimen]
-) -> list[dict[int, str | int]]:
-    """Return for each specimen: row of the nucleus -> name or cell.
+def pins_of_specimens(pins: Pins, specimens: Sequence[Specimen]) -> list[dict[int, str | int]]:
+    """Return for each specimen: row of the nucleus -> name or number of the cell.
 
     An id that a specimen does not have is an error; specimens that are not there are reported.
     """
     rows = {one.name: {id_: row for row, id_ in enumerate(one.ids.tolist())} for one in specimens}
-    found: dict[str, dict[int, str | int]] = {name: {} for name in rows}
+    by_name: dict[str, dict[int, str | int]] = {name: {} for name in rows}
     absent = set()
     for (name, id_), what in pins.items():
         if name not in rows:
@@ -36,72 +36,105 @@ def by_specimen(
         elif id_ not in rows[name]:
             raise EutelyError(f"pins: {name} has no nucleus with id {id_}; correct the table")
         else:
-            found[name][rows[name][id_]] = what
+            by_name[name][rows[name][id_]] = what
     if absent:
         log.warning("pins of specimens that are not there: %s", ", ".join(sorted(absent)))
-    return [found[one.name] for one in specimens]
+    return [by_name[specimen.name] for specimen in specimens]
 
 
-def cells_of(atlas: Atlas, pins: Mapping[int, str | int]) -> dict[int, int]:
-    """Return row of the nucleus -> cell of the atlas, -1 where it is none."""
-    number = {comparable(name): cell for cell, name in enumerate(atlas.names) if name}
-    found = {}
-    for row, what in pins.items():
-        if isinstance(what, int):
-            found[row] = what
-        elif not what:
-            found[row] = NO_CELL
-        elif comparable(what) in number:
-            found[row] = number[comparable(what)]
-        else:
-            raise EutelyError(f"pins: the atlas has no cell called {what}; correct the table")
-    return found
-
-
-def pinned(cohort: Cohort, pins: Sequence[Mapping[int, str | int]]) -> Cohort:
-    """Return the cohort with pinned nuclei in the cells of their names.
-
-    A name means the cell that most of the nuclei pinned to it are in already. Whoever is in the
-    way changes places; a name whose nuclei are in no cell gets a new one.
+def pinned_nuclei(
+    atlas: Atlas,
+    specimen: Specimen,
+    pins: Mapping[int, str | int],
+    order: NDArray[np.intp],
+) -> NDArray[np.int32] | None:
+    """Return (n,), the cell that each nucleus must be, see `eutely.solver.softassign.Rules`.
 
     Parameters
     ----------
-    cohort
-        after its cells were found.
+    atlas
+        whose cells are meant.
+    specimen
+        whose nuclei are pinned.
+    pins
+        row of the nucleus -> name or number of the cell.
+    order
+        (n,), the rows of the specimen in the order of the result.
+
+    Returns
+    -------
+    pinned
+        None without any pin.
+    """
+    if not pins:
+        return None
+    number = {comparable(name): cell for cell, name in enumerate(atlas.names) if name}
+    pinned = np.full(len(specimen), FREE, np.int32)
+    for row, what in pins.items():
+        if what == "":
+            pinned[row] = NOBODYS
+        elif isinstance(what, int):
+            if not UNMATCHED <= what < len(atlas):
+                raise AtlasError(
+                    f"{specimen.name}: id {specimen.ids[row]} is pinned to cell {what}, but the "
+                    f"atlas has cells 0 to {len(atlas) - 1} (-1 for none)"
+                )
+            pinned[row] = NOBODYS if what == UNMATCHED else what
+        elif comparable(what) in number:
+            pinned[row] = number[comparable(what)]
+        else:
+            raise EutelyError(f"pins: the atlas has no cell called {what}; correct the table")
+    used = pinned[pinned >= 0]
+    if len(np.unique(used)) < len(used):
+        twice = int(np.flatnonzero(np.bincount(used) > 1)[0])
+        raise AtlasError(
+            f"{specimen.name}: two nuclei are pinned to cell {twice}; keep one of them"
+        )
+    return pinned[order]
+
+
+def with_pins(cells: Cells, pins: Sequence[Mapping[int, str | int]]) -> Cells:
+    """Return cells with pinned nuclei in the cells of their names.
+
+    A name means the cell that most of the nuclei pinned to it are in already. A nucleus that is in
+    the way changes places; a name whose nuclei are in no cell gets a new one.
+
+    Parameters
+    ----------
+    cells
+        that were found.
     pins
         for each specimen: row of the nucleus -> name, "" where it is no cell.
     """
-    if any(isinstance(what, int) for own in pins for what in own.values()):
+    if any(isinstance(what, int) for rows in pins for what in rows.values()):
         raise EutelyError("pins: cells have no numbers before an atlas is built; pin names")
-    nuclei = np.stack(cohort.nuclei)
-    labels = cohort.labels()
-    rows = [np.array(sorted(own), dtype=np.int64) for own in pins]
-    names = [[str(own[row]) for row in sorted(own)] for own in pins]
-    cells = [label[row] for label, row in zip(labels, rows, strict=True)]
-    given = majority_names(cells, names, nuclei.shape[1])
+    nuclei = np.stack(cells.nuclei)
+    rows = [np.array(sorted(pinned), dtype=np.int64) for pinned in pins]
+    names = [[str(pinned[row]) for row in sorted(pinned)] for pinned in pins]
+    now = [labels[row] for labels, row in zip(cells.labels(), rows, strict=True)]
+    given = majority_names(now, names, nuclei.shape[1])
     number = {comparable(name): cell for cell, name in enumerate(given) if name}
     for name in sorted({comparable(name) for row in names for name in row if name}):
         number.setdefault(name, nuclei.shape[1])
         if number[name] == nuclei.shape[1]:
-            lone = np.full((len(nuclei), 1), NO_CELL, nuclei.dtype)
-            nuclei = np.concatenate([nuclei, lone], axis=1)
-    for own, row, words in zip(nuclei, rows, names, strict=True):
-        goals = [number[comparable(word)] if word else NO_CELL for word in words]
-        used = [goal for goal in goals if goal != NO_CELL]
+            empty = np.full((len(nuclei), 1), UNMATCHED, nuclei.dtype)
+            nuclei = np.concatenate([nuclei, empty], axis=1)
+    for specimen, row, words in zip(nuclei, rows, names, strict=True):
+        goals = [number[comparable(word)] if word else UNMATCHED for word in words]
+        used = [goal for goal in goals if goal != UNMATCHED]
         if len(set(used)) < len(used):
             raise EutelyError("pins: one specimen has two nuclei of the same name; keep one")
         for nucleus, goal in zip(row.tolist(), goals, strict=True):
-            _move(own, nucleus, goal)
-    kept = (nuclei >= 0).any(axis=0)
-    return replace(cohort, nuclei=tuple(np.ascontiguousarray(nuclei[:, kept])))
+            _move(specimen, nucleus, goal)
+    return cells.with_nuclei(nuclei[:, (nuclei >= 0).any(axis=0)])
 
 
-def _move(own: NDArray[np.int32], nucleus: int, goal: int) -> None:
-    """Put a nucleus into a cell; the one that was there gets its place."""
-    before = np.flatnonzero(own == nucleus)
-    if goal == NO_CELL:
-        own[before] = NO_CELL
+def _move(specimen: NDArray[np.int32], nucleus: int, goal: int) -> None:
+    """Put a nucleus into a cell of its specimen (m,); the nucleus that was there gets its place."""
+    before = np.flatnonzero(specimen == nucleus)
+    if goal == UNMATCHED:
+        specimen[before] = UNMATCHED
         return
     if len(before):
-        own[before[0]] = own[goal]
-    own[goal] = nucleus
+        specimen[before[0]] = specimen[goal]
+    specimen[goal] = nucleus

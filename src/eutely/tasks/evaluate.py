@@ -1,0 +1,75 @@
+"""Names for the cells of an atlas, and how many nuclei it names right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eutely import evaluation
+from eutely.atlas import Atlas
+from eutely.errors import AtlasError, EutelyError
+from eutely.evaluation import Evaluation
+from eutely.execute import Progress
+from eutely.specimen import Specimen
+from eutely.tasks.annotate import annotate
+
+
+def name(
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    *,
+    workers: int | str | None = None,
+    progress: Progress | None = None,
+) -> Atlas:
+    """Return the atlas with names for its cells, by the greedy majority rule (section 3.3).
+
+    Parameters
+    ----------
+    atlas
+        to name; names that it has are replaced.
+    specimens
+        at least one with names; each is matched with the atlas first, without looking at them.
+    workers
+        where to run, see `eutely.build`.
+    progress
+        callback for (specimens done, specimens in all).
+    """
+    labels = [specimen.names or ("",) * len(specimen) for specimen in specimens]
+    if not any(any(row) for row in labels):
+        raise EutelyError("no specimen has a named nucleus; naming needs a column 'name'")
+    annotations = annotate(atlas, specimens, alternatives=0, workers=workers, progress=progress)
+    cells = [annotation.cells for annotation in annotations]
+    return atlas.named(evaluation.majority_names(cells, labels, len(atlas)))
+
+
+def evaluate(
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    *,
+    adapt: bool | None = None,
+    workers: int | str | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Return the share of named nuclei that the atlas names right, in each specimen.
+
+    Parameters
+    ----------
+    atlas
+        with names.
+    specimens
+        at least one with names; they are annotated without looking at them.
+    adapt
+        whether to shift the atlas to the series, see `eutely.annotate`.
+    workers
+        where to run, see `eutely.build`.
+    progress
+        callback for (specimens done, specimens in all).
+    """
+    if not any(atlas.names):
+        raise AtlasError("the atlas has no names yet; give it some with 'eutely name' first")
+    annotations = annotate(
+        atlas, specimens, alternatives=0, adapt=adapt, workers=workers, progress=progress
+    )
+    return evaluation.evaluation(
+        evaluation.score(specimen, annotation.names)
+        for specimen, annotation in zip(specimens, annotations, strict=True)
+    )

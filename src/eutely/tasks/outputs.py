@@ -1,0 +1,183 @@
+"""Files that tasks leave: cliques, parameters, the report of a run or of annotations."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.annotation import Annotation
+from eutely.atlas import Atlas
+from eutely.config import Config, to_toml
+from eutely.errors import ReadError
+from eutely.evaluation import Evaluation, majority_names, pre_atlas, score
+from eutely.io.atlas import read_atlas, write_atlas
+from eutely.io.whole import write_text
+from eutely.record import pack, unpack
+from eutely.report import render
+from eutely.results import Report, Shown
+from eutely.specimen import Specimen
+from eutely.store.files import read_record, write_record
+from eutely.store.folder import RunFolder, versions
+from eutely.tasks.outliers import outliers, warn
+
+if TYPE_CHECKING:
+    from eutely.tasks.build import Built
+
+ATLAS, CLIQUES, PARAMETERS = "atlas.h5", "cliques.csv", "parameters.json"
+REPORT, PAGE = "report.npz", "report.html"
+"""What the page of a run shows besides the atlas, to write it again; and the page."""
+
+
+def write_build(built: Built, config: Config, run: RunFolder) -> None:
+    """Write the atlas, ``cliques.csv``, ``parameters.json`` and the report of a run."""
+    write_atlas(built.atlas, run.path / ATLAS)
+    write_text(run.path / CLIQUES, cliques_table(built))
+    text = json.dumps(parameters(built), indent=2, sort_keys=True)
+    write_text(run.path / PARAMETERS, text + "\n")
+    report = report_of_build(built, config, run.command)
+    write_record(run.path / REPORT, pack(report))
+    write_page(run.path, built.atlas, report)
+
+
+def cliques_table(built: Built) -> str:
+    """Return the table of all nuclei (CSV): specimen, id, cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("specimen", "id", "cell"))
+    for specimen, cells in zip(built.specimens, built.cells, strict=True):
+        order = np.argsort(specimen.ids)
+        for id_, cell in zip(specimen.ids[order].tolist(), cells[order].tolist(), strict=True):
+            writer.writerow((specimen.name, id_, "" if cell < 0 else cell))
+    return text.getvalue()
+
+
+def parameters(built: Built) -> dict[str, object]:
+    """Return what was learned about the cohort as a whole; lengths in the unit of the atlas."""
+    atlas = built.atlas
+
+    def variances(covariances: NDArray[np.float64]) -> list[float] | None:
+        typical = np.median(np.diagonal(covariances, axis1=1, axis2=2), axis=0)
+        return [float(value) for value in typical] if np.isfinite(typical).all() else None
+
+    learned = {} if built.learned is None else {"learned": built.learned.parameters.as_dict()}
+    return learned | {
+        "unit": atlas.unit,
+        "cells": len(atlas),
+        "specimens": atlas.specimens,
+        "length": float(atlas.size[0]),
+        "width": float(atlas.size[1]),
+        "centroid_variances": variances(atlas.covariances),
+        "radius_variances": variances(atlas.radius_covariances),
+        "offset_variances": variances(atlas.offset_covariances),
+        "conditional_variances": variances(atlas.conditionals),
+    }
+
+
+def report_of_build(built: Built, config: Config, command: str = "") -> Report:
+    """Return what the page of a run shows."""
+    named = any(specimen.names for specimen in built.specimens)
+    rows = zip(built.specimens, built.cells, built.fits, built.consistency(), strict=True)
+    return Report(
+        "build",
+        specimens=tuple(
+            Shown(
+                specimen.name,
+                fit.places,
+                cells,
+                # Where others would choose another cell, the doubt is as large as they are sure.
+                np.where(fit.cells == cells, fit.confidence, 1 - fit.confidence),
+                specimen.ids,
+                specimen.names or (),
+                fit.alternatives,
+                float(consistency),
+                built.outliers.get(specimen.name, ""),
+            )
+            for specimen, cells, fit, consistency in rows
+        ),
+        trials=() if built.learned is None else built.learned.trials,
+        chosen={} if built.learned is None else built.learned.chosen,
+        parameters=parameters(built),
+        timings=built.timings,
+        command=command,
+        versions=versions(),
+        config=to_toml(config),
+        evaluation=pre_atlas(built.specimens, built.cells) if named else None,
+    )
+
+
+def report_of_annotations(
+    annotations: Sequence[Annotation],
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    command: str = "",
+) -> Report:
+    """Return what the page about annotated specimens shows; accuracy where they have names.
+
+    Parameters
+    ----------
+    annotations, specimens
+        annotations, and the specimens that they are about.
+    atlas
+        that they were made with.
+    command
+        that made them.
+    """
+    unlike = outliers(annotations, len(atlas))
+    warn(unlike)
+    scores = tuple(
+        score(specimen, annotation.names)
+        for specimen, annotation in zip(specimens, annotations, strict=True)
+        if specimen.names and any(atlas.names)
+    )
+    return Report(
+        "annotate",
+        specimens=tuple(
+            Shown(
+                annotation.specimen,
+                annotation.places,
+                annotation.cells,
+                annotation.confidence,
+                annotation.ids,
+                specimen.names or (),
+                annotation.alternatives,
+                outlier=unlike.get(annotation.specimen, ""),
+            )
+            for specimen, annotation in zip(specimens, annotations, strict=True)
+        ),
+        command=command,
+        versions=versions(),
+        evaluation=Evaluation(scores) if scores else None,
+    )
+
+
+def write_page(folder: Path, atlas: Atlas, report: Report) -> None:
+    """Write the page of a report into ``folder``."""
+    write_text(folder / PAGE, render(_with_names(atlas, report), report))
+
+
+def read_report(folder: Path) -> tuple[Atlas, Report]:
+    """Return the atlas of a run folder, and what its page shows besides."""
+    if not (folder / REPORT).exists():
+        raise ReadError(f"{folder} holds no finished run (no {REPORT}); run eutely build first")
+    report = unpack(read_record(folder / REPORT), Report)
+    atlas = read_atlas(folder / ATLAS)
+    report.check(atlas)
+    return _with_names(atlas, report), report
+
+
+def _with_names(atlas: Atlas, report: Report) -> Atlas:
+    """Name an unnamed atlas by the true names of specimens, if any, for the page alone.
+
+    So the page can show which cells are confused.
+    """
+    truth = [shown.names or ("",) * len(shown) for shown in report.specimens]
+    if any(atlas.names) or not any(map(any, truth)):
+        return atlas
+    return atlas.named(majority_names([one.cells for one in report.specimens], truth, len(atlas)))
