@@ -3,9 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from eutely.report import render
@@ -150,6 +152,16 @@ def test_an_uncertain_nucleus_is_one_click_away(opened: Opened) -> None:
     opened.page.evaluate("(body) => eutely.specimen.onHover(body, 9, 9)", nucleus - 60 + 60)
     other = toy_report()[0].names[15 - cell]
     assert f"or {other} (60%)" in opened.page.locator("#tip").inner_text()
+
+
+def test_large_ids_are_shown_in_full(browser: Any, tmp_path: Path) -> None:
+    atlas, (worm, *_) = toy_cohort(3, 20)
+    large = replace(worm, ids=2**53 - np.arange(20))
+    path = tmp_path / "large.html"
+    path.write_text(render(atlas, Report(specimens=(large,))), encoding="utf-8")
+    opened = Opened(browser, path)
+    opened.page.evaluate("eutely.specimen.onHover(20 + 1, 9, 9)")  # after the bodies of 20 cells
+    assert f"nucleus {2**53 - 1} of {worm.name}" in opened.page.locator("#tip").inner_text()
 
 
 def test_an_atlas_alone_draws(browser: Any, tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def test_the_page_holds_the_numbers() -> None:
     np.testing.assert_allclose(sure[sure < 255] / 250, known, atol=0.003)
 
 
+def test_large_ids_are_exact() -> None:
+    atlas, shown = toy_cohort(2, 20)
+    ids = np.array([0, 2**31 - 1, 2**31, 2**32 + 7, 2**53 - 1, 2**53, *range(14)])
+    data = data_of(render(atlas, Report(specimens=(replace(shown[0], ids=ids), shown[1]))))
+    assert unpack(data["ids"], "<f8").tolist() == [*ids.tolist(), *shown[1].ids.tolist()]
+
+
 def test_only_uncertain_nuclei_have_alternatives() -> None:
     atlas, report = toy_report(4, 20)
     others = data_of(render(atlas, report))["others"]

@@ -88,7 +88,8 @@ def _nuclei(specimens: Sequence[Shown]) -> dict[str, Any]:
         "places": packed(whole, "u2"),
         "cells": packed(np.concatenate([shown.cells for shown in specimens]), "i4"),
         "sure": packed(np.concatenate([_bytes(shown.confidence) for shown in specimens]), "u1"),
-        "ids": packed(np.concatenate([shown.ids for shown in specimens]), "i4"),
+        # Numbers of JavaScript are doubles: whole numbers up to 2^53 are exact.
+        "ids": packed(np.concatenate([shown.ids for shown in specimens]), "f8"),
         "lexicon": lexicon,
         "others": _alternatives(specimens),
         "truth": packed(truth, "i4") if lexicon else "",

@@ -7,7 +7,7 @@ if (data.specimens.length) {
     places: unpack(data.places, Uint16Array),
     cells: unpack(data.cells, Int32Array),
     sure: unpack(data.sure, Uint8Array),
-    ids: unpack(data.ids, Int32Array),
+    ids: unpack(data.ids, Float64Array),
     truth: data.truth && unpack(data.truth, Int32Array),
   };
   specimen = new Viewer(document.getElementById("specimen-stage"));
