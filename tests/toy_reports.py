@@ -88,7 +88,7 @@ def toy_report(specimens: int = 6, cells: int = 60) -> tuple[Atlas, Report]:
         specimens=shown,
         trials=toy_trials(),
         chosen={"sparsity": 3},
-        parameters={"sigma_centroids": [12.5, 6.1, 5.9], "most": 12, "weights": {"offsets": 0.4}},
+        parameters={"sigma_centroids": [12.5, 6.1, 5.9], "k_min": 12, "weights": {"offsets": 0.4}},
         timings=(("read", 0.4), ("orient", 1.2), ("learn-linear", 34.0), ("refine", 61.5)),
         command="eutely build cohort -o run --seed 3",
         versions={"eutely": "0.1.0", "python": "3.12.3", "numpy": "2.4.0"},

@@ -138,7 +138,7 @@ def test_the_slider_goes_through_the_specimens(opened: Opened) -> None:
     assert "consistent" in opened.page.locator("#facts").inner_text()
     opened.page.locator("circle[data-specimen='5']").first.click()
     assert opened.page.evaluate("eutely.state.specimen") == 5
-    assert "Look here" in opened.page.locator("#warning").inner_text()
+    assert "Check: " in opened.page.locator("#warning").inner_text()
 
 
 def test_an_uncertain_nucleus_is_one_click_away(opened: Opened) -> None:
