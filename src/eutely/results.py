@@ -1,4 +1,4 @@
-"""What a page or a figure shows: the noun `Report`, one entry for each specimen."""
+"""The noun `Report`: what a page or a figure shows besides the atlas."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Shown:
     names
         n true names, "" where not known, for accuracy; () if there are none.
     alternatives
-        for each nucleus other cells that it may be: (cell, share) each, the likeliest first; () if
+        for each nucleus the other cells that it may be, as (cell, share), likeliest first; () if
         not known.
     consistency
         share of its nuclei whose cell the other specimens confirm, 0 .. 1; NaN where not known.
     outlier
-        why the specimen should be looked at, a plain sentence; "" if it is fine.
+        why the specimen should be checked, a plain sentence; "" if it is fine.
     """
 
     name: str
@@ -56,14 +56,17 @@ class Shown:
         count = len(self.cells)
         if np.shape(self.positions) != (count, 3):
             raise EutelyError(
-                f"{self.name}: positions of shape {np.shape(self.positions)}, expected {(count, 3)}"
+                f"{self.name}: 'positions' has shape {np.shape(self.positions)}, expected "
+                f"{(count, 3)}"
             )
-        for what in ("confidence", "ids"):
-            if len(getattr(self, what)) != count:
-                raise EutelyError(f"{self.name}: {len(getattr(self, what))} {what}, {count} nuclei")
-        for what in ("names", "alternatives"):
-            if len(getattr(self, what)) not in (count, 0):
-                raise EutelyError(f"{self.name}: {len(getattr(self, what))} {what}, {count} nuclei")
+        for what in ("confidence", "ids", "names", "alternatives"):
+            length = len(getattr(self, what))
+            absent = length == 0 and what in ("names", "alternatives")
+            if length != count and not absent:
+                raise EutelyError(
+                    f"{self.name}: '{what}' has {length} entries, expected one for each of the "
+                    f"{count} nuclei"
+                )
 
     def __len__(self) -> int:
         """Return the number of nuclei."""
@@ -72,7 +75,7 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Everything a page shows besides the atlas; what is absent is left out of the page.
+    """Everything that a page shows besides the atlas; the page says what is absent.
 
     Attributes
     ----------
@@ -85,9 +88,9 @@ class Report:
     chosen
         stage -> number of the trial whose parameters were taken.
     parameters
-        that were learned: plain values, nested.
+        that were learned; plain values, possibly nested.
     timings
-        (step, seconds) in the order in which the steps ran.
+        (step, seconds) in the order in which the steps ran; a step that ran twice is there twice.
     command
         that repeats the run.
     versions
@@ -110,10 +113,10 @@ class Report:
     evaluation: Evaluation | None = None
 
     def check(self, atlas: Atlas) -> None:
-        """Raise an error unless all cells of the report are cells of ``atlas``."""
+        """Raise an error unless all cells of the report are cells of ``atlas``, or -1."""
         for shown in self.specimens:
             if len(shown) and not UNMATCHED <= shown.cells.min() <= shown.cells.max() < len(atlas):
                 raise EutelyError(
-                    f"{shown.name}: its cells are not among the {len(atlas)} of the atlas; the "
-                    "report belongs to another atlas"
+                    f"{shown.name}: some of its cells are not among the {len(atlas)} cells of the "
+                    "atlas; the report belongs to another atlas"
                 )

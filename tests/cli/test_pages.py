@@ -15,7 +15,7 @@ from eutely.io.atlas import write_atlas
 from eutely.io.tables import write_table
 from eutely.tasks.story import Facts, write_page
 from eutely.specimen import Specimen
-from stories import toy_story
+from toy_reports import toy_report
 
 
 def run(*words: object) -> str:
@@ -28,35 +28,35 @@ def run(*words: object) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with what a build leaves for its page; the cells have no names yet."""
-    story = toy_story(4, 20)
-    atlas = story.atlas.named([""] * 20)
+    atlas, report = toy_report(4, 20)
+    atlas = atlas.named([""] * 20)
     write_atlas(atlas, tmp_path / "run" / "atlas.h5")
     fits = [
         Annotation(
-            specimen=one.name,
-            ids=one.ids,
-            cells=one.cells,
-            names=("",) * len(one),
-            confidence=one.confidence,
-            alternatives=((),) * len(one),
+            specimen=shown.name,
+            ids=shown.ids,
+            cells=shown.cells,
+            names=("",) * len(shown),
+            confidence=shown.confidence,
+            alternatives=((),) * len(shown),
             cost=1.0,
-            places=one.positions,
+            places=shown.positions,
         )
-        for one in story.specimens
+        for shown in report.specimens
     ]
-    cells = [one.cells for one in story.specimens]
-    names = [one.names for one in story.specimens]
-    facts = Facts("build", fits, cells, names, [0.9] * 4, {}, story.evaluation.scores)
+    cells = [shown.cells for shown in report.specimens]
+    names = [shown.names for shown in report.specimens]
+    facts = Facts("build", fits, cells, names, [0.9] * 4, {}, report.evaluation.scores)
     write_page(tmp_path / "run", atlas, replace(facts, about={"command": "eutely build x"}))
     return tmp_path
 
 
 def test_names_given_later_are_in_the_page_written_again(folder: Path) -> None:
     page = folder / "run" / "report.html"
-    name = toy_story(4, 20).atlas.names[3]
-    # Before, cells go by the majority of the specimens' own names.
-    other = toy_story(4, 20).atlas
-    renamed = other.named([f"new {one}" for one in other.names])
+    # Before, cells go by the majority of the specimens' true names.
+    atlas, _ = toy_report(4, 20)
+    renamed = atlas.named([f"new {name}" for name in atlas.names])
+    name = atlas.names[3]
     assert f"new {name}" not in page.read_text()
     write_atlas(renamed, folder / "run" / "atlas.h5")
     assert str(page) in run("report", folder / "run")
@@ -91,13 +91,18 @@ def test_annotations_are_opened_as_they_are(folder: Path) -> None:
 
 
 def test_specimens_stand_beside_the_atlas(folder: Path) -> None:
-    story = toy_story(4, 20)
-    write_atlas(story.atlas, folder / "named.h5")
+    atlas, report = toy_report(4, 20)
+    write_atlas(atlas, folder / "named.h5")
     worms = [
         Specimen(
-            one.name, one.ids, one.positions, np.full((20, 3), 2.0), names=one.names, unit="um"
+            shown.name,
+            shown.ids,
+            shown.positions,
+            np.full((20, 3), 2.0),
+            names=shown.names,
+            unit="um",
         )
-        for one in story.specimens[:2]
+        for shown in report.specimens[:2]
     ]
     write_table(worms, folder / "new.csv")
     run("view", folder / "named.h5", folder / "new.csv", "-o", folder / "page", "--no-open")

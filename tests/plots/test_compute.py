@@ -1,4 +1,4 @@
-"""What figures show, checked by numbers."""
+"""The numbers behind the figures."""
 
 from dataclasses import replace
 
@@ -8,31 +8,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eutely.evaluation import Score, evaluation
+from eutely.learned import Trial
 from eutely.plots import compute
-from eutely.results import Trial
-from stories import toy_cohort, toy_story
+from toy_reports import toy_cohort
 
 points = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20)
 
 
 @given(points)
-def test_nobody_beats_a_trial_on_the_front(pairs: list[tuple[int, int]]) -> None:
-    trials = [Trial("s", number, pair) for number, pair in enumerate(pairs)]
+def test_no_trial_beats_one_on_the_front(pairs: list[tuple[int, int]]) -> None:
+    trials = [Trial("s", number, {}, pair) for number, pair in enumerate(pairs)]
     (front,) = compute.pareto_fronts(trials, {})
-    for own, on in zip(pairs, front.on_front, strict=True):
-        beaten = any(a <= own[0] and b <= own[1] and (a, b) != own for a, b in pairs)
+    for pair, on in zip(pairs, front.on_front, strict=True):
+        beaten = any(a <= pair[0] and b <= pair[1] and (a, b) != pair for a, b in pairs)
         assert on == (not beaten)
 
 
 def test_the_curve_is_the_best_so_far() -> None:
-    losses = {2: 4.0, 0: 5.0, 1: 3.0}  # in the order in which they happened to end
-    (curve,) = compute.learning_curves([Trial("s", n, [v]) for n, v in losses.items()])
+    losses = {2: 4.0, 0: 5.0, 1: 3.0}  # in the order in which the trials ended
+    (curve,) = compute.learning_curves(
+        [Trial("s", number, {}, (loss,)) for number, loss in losses.items()]
+    )
     assert curve.losses.tolist() == [5, 3, 4]
     assert curve.best.tolist() == [5, 3, 3]
 
 
 def test_the_chosen_trial_is_found_by_its_number() -> None:
-    trials = [Trial("s", number, (number, -number)) for number in (4, 7, 9)]
+    trials = [Trial("s", number, {}, (number, -number)) for number in (4, 7, 9)]
     (front,) = compute.pareto_fronts(trials, {"s": 7})
     assert front.chosen == 1
     assert front.on_front.all()
@@ -54,42 +56,45 @@ def test_equal_accuracies_have_an_outline() -> None:
     assert shape.grid[0] < 0.9 < shape.grid[-1]
 
 
+def test_dots_lie_inside_the_violin() -> None:
+    values = np.random.default_rng(0).beta(9, 1, 40)
+    shape = compute.violin(tuple(map(str, range(40))), values)
+    assert (np.abs(shape.offsets) <= np.interp(values, shape.grid, shape.density)).all()
+    assert shape.offsets.min() < 0 < shape.offsets.max()
+
+
 def test_confused_cells_are_counted() -> None:
-    story = toy_story(6, 20)
-    first, second = (story.atlas.names[cell].upper() for cell in (7, 8))
-    found = {(row.name, row.taken_for): (row.times, row.of) for row in _confusions(story)}
-    assert found[first, second] == found[second, first] == (3, 6)
-    accuracy = compute.cell_accuracy(story.atlas, story.specimens)
+    atlas, shown = toy_cohort(6, 20)
+    first, second = (atlas.names[cell].upper() for cell in (7, 8))
+    rows = compute.confusions(atlas, shown)
+    counts = {(row.name, row.taken_for): (row.times, row.of) for row in rows}
+    assert counts[first, second] == counts[second, first] == (3, 6)
+    accuracy = compute.cell_accuracy(atlas, shown)
     assert accuracy[7] == accuracy[8] == 0.5
 
 
-def _confusions(story):
-    return compute.confusions(story.atlas, story.specimens)
-
-
 def test_a_cell_without_a_name_is_not_no_cell() -> None:
-    story = toy_story(6, 20)
-    names = list(story.atlas.names)
-    lost, names[3] = names[3].upper(), ""
-    rows = compute.confusions(story.atlas.named(names), story.specimens)
-    found = {row.taken_for: row.times for row in rows if row.name == lost}
-    assert found["cell 3"] == 6 - found.get("", 0)
+    atlas, shown = toy_cohort(6, 20)
+    names = list(atlas.names)
+    nameless, names[3] = names[3].upper(), ""
+    rows = compute.confusions(atlas.named(names), shown)
+    times = {row.taken_for: row.times for row in rows if row.name == nameless}
+    assert times["cell 3"] == 6 - times.get("", 0)
 
 
 def test_a_nucleus_without_a_cell_is_wrong() -> None:
-    story = toy_story(6, 20)
-    lost = [row for row in _confusions(story) if row.taken_for == ""]
-    assert len(lost) == 3
+    rows = compute.confusions(*toy_cohort(6, 20))
+    assert sum(row.taken_for == "" for row in rows) == 3
 
 
 def test_confidence_is_averaged_over_specimens() -> None:
     atlas, shown = toy_cohort(2, 20)
     fixed = [
-        replace(one, cells=np.zeros(20, np.int32) - 1, confidence=np.full(20, np.nan))
-        for one in shown
+        replace(worm, cells=np.full(20, -1, np.int32), confidence=np.full(20, np.nan))
+        for worm in shown
     ]
-    for one, value in zip(fixed, (0.5, 1.0), strict=True):
-        one.cells[4], one.confidence[4] = 3, value
+    for worm, value in zip(fixed, (0.5, 1.0), strict=True):
+        worm.cells[4], worm.confidence[4] = 3, value
     mean = compute.cell_confidence(atlas, fixed)
     assert mean[3] == 0.75
     assert np.isnan(np.delete(mean, 3)).all()

@@ -6,35 +6,35 @@ import pytest
 
 from eutely import plots
 from eutely.plots.draw import FIGURES, NothingToShowError, all_figures, ellipses, encoded
-from eutely.results import Story
-from stories import toy_cohort, toy_story
+from eutely.results import Report
+from toy_reports import toy_cohort, toy_report
 
 
-def test_every_figure_of_a_full_story_is_drawn() -> None:
-    story = toy_story(6, 30)
-    figures = all_figures(story)
+def test_every_figure_of_a_full_report_is_drawn() -> None:
+    atlas, report = toy_report(6, 30)
+    figures = all_figures(atlas, report)
     assert list(figures) == list(FIGURES)
     svg = {name: encoded(figure, "svg").decode() for name, figure in figures.items()}
-    assert story.specimens[-1].name in svg["consistency"]  # the outlier, as text
+    assert report.specimens[-1].name in svg["consistency"]  # the outlier, as text
     assert "offsets" in svg["learning"]
     assert encoded(figures["accuracy"], "pdf").startswith(b"%PDF")
 
 
-def test_equal_stories_give_equal_files() -> None:
-    first, second = (encoded(plots.pareto(toy_story(3, 20)), "svg") for _ in range(2))
+def test_equal_reports_give_equal_files() -> None:
+    first, second = (encoded(plots.pareto(toy_report(3, 20)[1]), "svg") for _ in range(2))
     assert first == second
 
 
 def test_an_atlas_alone_has_one_figure() -> None:
     atlas, _ = toy_cohort(3, 20)
-    assert list(all_figures(Story(atlas))) == ["atlas"]
-    with pytest.raises(NothingToShowError, match="does not hold an evaluation"):
-        plots.accuracy(Story(atlas))
+    assert list(all_figures(atlas, Report())) == ["atlas"]
+    with pytest.raises(NothingToShowError, match="does not contain an evaluation"):
+        plots.accuracy(Report())
 
 
 def test_the_session_keeps_its_style() -> None:
     before = dict(mpl.rcParams)
-    plots.confidence(toy_story(3, 20))
+    plots.confidence(toy_report(3, 20)[1])
     assert dict(mpl.rcParams) == before
 
 

@@ -1,15 +1,18 @@
-"""The page in a real browser: it draws, answers to mouse and keyboard, and asks nobody."""
+"""The page in a real browser: it draws, reacts to mouse and keyboard, and loads nothing."""
 
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from eutely.report import Story, render
-from stories import toy_cohort, toy_story
+from eutely.report import render
+from eutely.results import Report
+from toy_reports import toy_cohort, toy_report
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -29,26 +32,26 @@ def browser() -> Iterator[Any]:
 
 
 class Opened:
-    """A page, and all that went wrong or out while it was open."""
+    """A page, with the messages and requests it made while it was open."""
 
     def __init__(self, browser: Any, path: Path) -> None:
         self.page = browser.new_page(viewport={"width": 1280, "height": 900})
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.messages: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
         self.page.wait_for_function("window.eutely && eutely.atlas.scale > 0")
 
     def place(self, view: str, body: int) -> tuple[float, float]:
-        """Return where a body is in the window, after scrolling it there."""
+        """Scroll to a body and return its position in the window."""
         self.page.locator(f"#{view}-stage").scroll_into_view_if_needed()
         x, y = self.page.evaluate(
             """([view, body]) => {
-                const one = eutely[view], box = one.stage.getBoundingClientRect();
-                one.draw();
-                const { x, y } = one.where(body);
+                const viewer = eutely[view], box = viewer.stage.getBoundingClientRect();
+                viewer.draw();
+                const { x, y } = viewer.where(body);
                 return [box.left + x, box.top + y];
             }""",
             [view, body],
@@ -56,12 +59,12 @@ class Opened:
         return x, y
 
     def colours(self, view: str) -> int:
-        """Return how many colours the picture has."""
+        """Return the number of colours in the picture."""
         return int(
             self.page.evaluate(
                 """(view) => {
-                    const one = eutely[view], gl = one.gl;
-                    one.draw();
+                    const viewer = eutely[view], gl = viewer.gl;
+                    viewer.draw();
                     const [w, h] = [gl.drawingBufferWidth, gl.drawingBufferHeight];
                     const pixels = new Uint8Array(4 * w * h);
                     gl.readPixels(0, 0, w, h, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
@@ -75,12 +78,12 @@ class Opened:
 @pytest.fixture(scope="module")
 def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render(toy_story()), encoding="utf-8")
+    path.write_text(render(*toy_report()), encoding="utf-8")
     page = Opened(browser, path)
     yield page
-    # After all that the tests did: nothing went wrong, and nothing went out.
-    assert page.said == []
-    assert page.asked == [path.as_uri()]
+    # After all tests: no message of an error, and no request besides the page.
+    assert page.messages == []
+    assert page.requests == [path.as_uri()]
 
 
 def test_both_pictures_are_drawn(opened: Opened) -> None:
@@ -88,7 +91,7 @@ def test_both_pictures_are_drawn(opened: Opened) -> None:
     assert opened.colours("specimen") > 1000
 
 
-def test_hover_tells_what_a_cell_is(opened: Opened) -> None:
+def test_hovering_shows_what_a_cell_is(opened: Opened) -> None:
     # The foremost cell: nothing can hide it.
     front = opened.page.evaluate(
         """() => {
@@ -97,16 +100,16 @@ def test_hover_tells_what_a_cell_is(opened: Opened) -> None:
         }"""
     )
     opened.page.mouse.move(*opened.place("atlas", front))
-    told = opened.page.locator("#tip").inner_text()
-    assert toy_story().atlas.names[front] in told
-    assert "seen in 6 of 6 specimens" in told
-    assert "spread" in told
+    shown = opened.page.locator("#tip").inner_text()
+    assert toy_report()[0].names[front] in shown
+    assert "seen in 6 of 6 specimens" in shown
+    assert "spread" in shown
     opened.page.mouse.move(2, 2)
     assert opened.page.locator("#tip").is_hidden()
 
 
 def test_search_finds_a_cell(opened: Opened) -> None:
-    name = toy_story().atlas.names[11]
+    name = toy_report()[0].names[11]
     opened.page.fill("#find", name.lower())
     assert opened.page.evaluate("eutely.state.cell") == 11
     assert name in opened.page.locator("#card").inner_text()
@@ -135,7 +138,7 @@ def test_the_slider_goes_through_the_specimens(opened: Opened) -> None:
     assert "consistent" in opened.page.locator("#facts").inner_text()
     opened.page.locator("circle[data-specimen='5']").first.click()
     assert opened.page.evaluate("eutely.state.specimen") == 5
-    assert "Look here" in opened.page.locator("#warning").inner_text()
+    assert "Check: " in opened.page.locator("#warning").inner_text()
 
 
 def test_an_uncertain_nucleus_is_one_click_away(opened: Opened) -> None:
@@ -145,17 +148,27 @@ def test_an_uncertain_nucleus_is_one_click_away(opened: Opened) -> None:
     first.click()
     cell, nucleus = opened.page.evaluate("[eutely.state.cell, eutely.state.nucleus]")
     assert cell in (7, 8)
-    # Bodies: 60 cells, then the nuclei of this specimen, which come after 60 of another one.
+    # Bodies: 60 cells, then the nuclei of this specimen, which follow the 60 of another specimen.
     opened.page.evaluate("(body) => eutely.specimen.onHover(body, 9, 9)", nucleus - 60 + 60)
-    other = toy_story().atlas.names[15 - cell]
+    other = toy_report()[0].names[15 - cell]
     assert f"or {other} (60%)" in opened.page.locator("#tip").inner_text()
+
+
+def test_large_ids_are_shown_in_full(browser: Any, tmp_path: Path) -> None:
+    atlas, (worm, *_) = toy_cohort(3, 20)
+    large = replace(worm, ids=2**53 - np.arange(20))
+    path = tmp_path / "large.html"
+    path.write_text(render(atlas, Report(specimens=(large,))), encoding="utf-8")
+    opened = Opened(browser, path)
+    opened.page.evaluate("eutely.specimen.onHover(20 + 1, 9, 9)")  # after the bodies of 20 cells
+    assert f"nucleus {2**53 - 1} of {worm.name}" in opened.page.locator("#tip").inner_text()
 
 
 def test_an_atlas_alone_draws(browser: Any, tmp_path: Path) -> None:
     atlas, _ = toy_cohort(3, 20)
     path = tmp_path / "atlas.html"
-    path.write_text(render(Story(atlas, kind="atlas")), encoding="utf-8")
-    alone = Opened(browser, path)
-    assert alone.colours("atlas") > 500
-    assert alone.said == []
-    assert alone.asked == [path.as_uri()]
+    path.write_text(render(atlas, Report(kind="atlas")), encoding="utf-8")
+    opened = Opened(browser, path)
+    assert opened.colours("atlas") > 500
+    assert opened.messages == []
+    assert opened.requests == [path.as_uri()]

@@ -1,4 +1,4 @@
-"""Figures of an atlas and of how it came about: what they show, and drawing it for papers."""
+"""Figures of an atlas and of a report: `compute` gives their numbers, `draw` draws them."""
 
 from eutely.plots import compute
 from eutely.plots.draw import accuracy, atlas, confidence, consistency, learning, pareto

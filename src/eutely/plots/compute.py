@@ -1,4 +1,4 @@
-"""What each figure shows, as plain numbers; drawing them is left to others."""
+"""The numbers behind each figure of the page and of a paper, as plain tuples."""
 
 from __future__ import annotations
 
@@ -8,21 +8,31 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
+from eutely.cliques import UNMATCHED
 from eutely.evaluation import Evaluation, comparable
-from eutely.results import NO_CELL, Shown, Trial
+from eutely.learned import Trial
+from eutely.results import Shown
 
 UNSURE = 0.5
 """Nuclei with a confidence below this are called uncertain."""
 
-GRID = 64
-"""Places at which the outline of a violin is computed."""
+BARS = 20
+"""Number of bars in the histogram of confidences."""
+
+NAMED_OUTLIERS = 8
+"""Number of outliers whose names are written into the figure of consistency."""
+
+OUTLINE_POINTS = 64
+"""Number of points at which the outline of a violin is computed."""
+
+GOLDEN_RATIO = 0.618034
+"""Steps of this size, modulo 1, spread dots evenly over the width of a violin."""
 
 
 class Curve(NamedTuple):
-    """Learning of one stage: trial numbers, their losses, and the lowest loss so far; (t,) each."""
+    """Trials of one stage of learning: numbers, losses, and the lowest loss so far; (t,) each."""
 
     stage: str
     numbers: NDArray[np.int64]
@@ -31,7 +41,19 @@ class Curve(NamedTuple):
 
 
 class Front(NamedTuple):
-    """Trials with two losses (t, 2), which of them no other beats in both, and the one taken."""
+    """Pareto front of one stage of learning.
+
+    Attributes
+    ----------
+    stage
+        of learning.
+    points
+        (t, 2) float64, the two losses of each trial.
+    on_front
+        (t,) bool, trials that no other trial beats in both losses.
+    chosen
+        row of the trial whose parameters were taken; None if it is not among them.
+    """
 
     stage: str
     points: NDArray[np.float64]
@@ -40,7 +62,7 @@ class Front(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A value of each of ``n`` specimens, the lowest first; ``marked`` ones stand out."""
+    """Names and values of ``n`` specimens, lowest value first; ``marked`` specimens stand out."""
 
     names: tuple[str, ...]
     values: NDArray[np.float64]
@@ -48,16 +70,27 @@ class Ranked(NamedTuple):
 
 
 class Violin(NamedTuple):
-    """A distribution: a value each of ``n`` specimens, and the outline of their density."""
+    """Distribution of one value per specimen.
+
+    Attributes
+    ----------
+    names, values
+        of the n specimens.
+    grid, density
+        (g,) float64 each, outline of the violin; the highest density is 1.
+    offsets
+        (n,) float64 in -1 .. 1, distance of each specimen's dot from the axis of the violin.
+    """
 
     names: tuple[str, ...]
     values: NDArray[np.float64]
     grid: NDArray[np.float64]
     density: NDArray[np.float64]
+    offsets: NDArray[np.float64]
 
 
 class Confusion(NamedTuple):
-    """A cell that was taken for another: ``times`` of the ``of`` specimens with a named nucleus."""
+    """Cell ``name`` was named ``taken_for`` in ``times`` of the ``of`` specimens that have it."""
 
     name: str
     taken_for: str
@@ -66,147 +99,179 @@ class Confusion(NamedTuple):
 
 
 def learning_curves(trials: Sequence[Trial]) -> list[Curve]:
-    """Return the curve of each stage, in order; of two losses the first one.
+    """Return one curve per stage, in order; of two losses it shows the first.
 
-    Trials that failed (a loss that is not finite) are left out.
+    Failed trials (with a loss that is not finite) are left out.
     """
     curves = []
-    sound = [trial for trial in trials if np.isfinite(trial.values).all()]
-    for stage in dict.fromkeys(trial.stage for trial in sound):
-        own = sorted((trial for trial in sound if trial.stage == stage), key=lambda t: t.number)
-        losses = np.array([trial.values[0] for trial in own], dtype=np.float64)
-        numbers = np.array([trial.number for trial in own], dtype=np.int64)
+    finished = [trial for trial in trials if np.isfinite(trial.losses).all()]
+    for stage in dict.fromkeys(trial.stage for trial in finished):
+        stage_trials = [trial for trial in finished if trial.stage == stage]
+        stage_trials.sort(key=lambda trial: trial.number)
+        losses = np.array([trial.losses[0] for trial in stage_trials], dtype=np.float64)
+        numbers = np.array([trial.number for trial in stage_trials], dtype=np.int64)
         curves.append(Curve(stage, numbers, losses, np.minimum.accumulate(losses)))
     return curves
 
 
 def pareto_fronts(trials: Sequence[Trial], chosen: Mapping[str, int]) -> list[Front]:
-    """Return the front of each stage whose trials have two losses; failed ones are left out."""
+    """Return one front per stage whose trials have two losses; failed trials are left out.
+
+    Parameters
+    ----------
+    trials
+        of all stages.
+    chosen
+        stage -> number of the trial whose parameters were taken.
+    """
     fronts = []
-    sound = [t for t in trials if len(t.values) == 2 and np.isfinite(t.values).all()]
-    for stage in dict.fromkeys(trial.stage for trial in sound):
-        own = [trial for trial in sound if trial.stage == stage]
-        points = np.array([trial.values for trial in own], dtype=np.float64)
+    finished = [
+        trial for trial in trials if len(trial.losses) == 2 and np.isfinite(trial.losses).all()
+    ]
+    for stage in dict.fromkeys(trial.stage for trial in finished):
+        stage_trials = [trial for trial in finished if trial.stage == stage]
+        points = np.array([trial.losses for trial in stage_trials], dtype=np.float64)
         no_worse = (points[:, None] <= points[None]).all(axis=2)
         better = (points[:, None] < points[None]).any(axis=2)
         beaten = np.asarray((no_worse & better).any(axis=0), dtype=np.bool_)
-        numbers = [trial.number for trial in own]
+        numbers = [trial.number for trial in stage_trials]
         taken = chosen.get(stage)
-        place = numbers.index(taken) if taken in numbers else None
-        fronts.append(Front(stage, points, np.logical_not(beaten), place))
+        row = numbers.index(taken) if taken in numbers else None
+        fronts.append(Front(stage, points, np.logical_not(beaten), row))
     return fronts
 
 
 def consistency(specimens: Sequence[Shown]) -> Ranked:
-    """Rank specimens by the share of their nuclei that the others confirm; outliers are marked."""
-    known = [one for one in specimens if np.isfinite(one.consistency)]
-    known.sort(key=lambda one: (one.consistency, one.name))
+    """Rank specimens by consistency, lowest first; outliers are marked.
+
+    Consistency is the share of a specimen's nuclei whose cell the other specimens confirm.
+    Specimens whose consistency is not known are left out.
+    """
+    known = [shown for shown in specimens if np.isfinite(shown.consistency)]
+    known.sort(key=lambda shown: (shown.consistency, shown.name))
     return Ranked(
-        tuple(one.name for one in known),
-        np.array([one.consistency for one in known]),
-        np.array([bool(one.outlier) for one in known], dtype=np.bool_),
+        tuple(shown.name for shown in known),
+        np.array([shown.consistency for shown in known]),
+        np.array([bool(shown.outlier) for shown in known], dtype=np.bool_),
     )
 
 
 def accuracy(evaluation: Evaluation) -> Violin:
-    """Return the distribution of the specimens' accuracies."""
-    named = [score for score in evaluation.scores if score.named]
-    return violin(tuple(one.specimen for one in named), evaluation.accuracies)
+    """Return the distribution of the accuracies of all specimens with known names."""
+    names = tuple(score.specimen for score in evaluation.scores if score.named)
+    return violin(names, evaluation.accuracies)
 
 
 def violin(names: tuple[str, ...], values: NDArray[np.float64]) -> Violin:
-    """Return a Gaussian kernel density of ``values`` (n,), 1 at its highest."""
-    spread = float(values.std())
-    # Silverman's rule; a floor, so that equal values have an outline as well.
-    width = max(1.06 * spread * len(values) ** -0.2, 1e-3 * max(abs(float(values.mean())), 1e-6))
-    grid = np.linspace(values.min() - 2 * width, values.max() + 2 * width, GRID)
-    density = np.exp(-0.5 * ((grid[:, None] - values) / width) ** 2).sum(axis=1)
-    return Violin(names, values, grid, density / density.max())
+    """Return a Gaussian kernel density of ``values`` (n,), n >= 1."""
+    deviation = float(values.std())
+    # Silverman's rule; the lower limit gives equal values an outline as well.
+    bandwidth = max(
+        1.06 * deviation * len(values) ** -0.2, 1e-3 * max(abs(float(values.mean())), 1e-6)
+    )
+    grid = np.linspace(values.min() - 2 * bandwidth, values.max() + 2 * bandwidth, OUTLINE_POINTS)
+    density = np.exp(-0.5 * ((grid[:, None] - values) / bandwidth) ** 2).sum(axis=1)
+    density /= density.max()
+    # Dots fill 80% of the width of the violin at their value.
+    share = 2 * ((np.arange(len(values)) * GOLDEN_RATIO) % 1) - 1
+    offsets = np.asarray(share * 0.8 * np.interp(values, grid, density))
+    return Violin(names, values, grid, density, offsets)
 
 
 def confidences(specimens: Sequence[Shown]) -> NDArray[np.float64]:
-    """Return the known confidences of all nuclei, one after another."""
-    known = [one.confidence for one in specimens if one.confidence is not None]
-    values = np.concatenate([np.zeros(0), *known])
+    """Return the confidences of all nuclei whose confidence is known, in order."""
+    values = np.concatenate([np.zeros(0), *(shown.confidence for shown in specimens)])
     return np.asarray(values[np.isfinite(values)])
 
 
 def cell_confidence(atlas: Atlas, specimens: Sequence[Shown]) -> NDArray[np.float64]:
-    """Return (m,) the mean confidence with which each cell was found; NaN where never."""
+    """Return (m,), the mean confidence of each cell's nuclei; NaN where there are none."""
     total, count = np.zeros(len(atlas)), np.zeros(len(atlas))
-    for one in specimens:
-        if one.confidence is not None:
-            known = (one.cells != NO_CELL) & np.isfinite(one.confidence)
-            np.add.at(total, one.cells[known], one.confidence[known])
-            np.add.at(count, one.cells[known], 1)
+    for shown in specimens:
+        known = (shown.cells != UNMATCHED) & np.isfinite(shown.confidence)
+        np.add.at(total, shown.cells[known], shown.confidence[known])
+        np.add.at(count, shown.cells[known], 1)
     mean = np.full(len(atlas), np.nan)
     np.divide(total, count, out=mean, where=count > 0)
     return mean
 
 
 def spreads(atlas: Atlas) -> NDArray[np.float64]:
-    """Return (m,) how far each cell lies from its mean place, root mean square."""
+    """Return (m,), the root mean square distance of each cell from its mean position."""
     return np.asarray(np.sqrt(np.trace(atlas.covariances, axis1=1, axis2=2)))
 
 
-def spacing(atlas: Atlas) -> float:
-    """Return the median distance of a cell to its nearest neighbour; 1 for a single cell."""
-    if len(atlas) < 2:
-        return 1.0
-    distances, _ = KDTree(atlas.means).query(atlas.means, [2])
-    return float(np.median(distances))
-
-
 def cell_accuracy(atlas: Atlas, specimens: Sequence[Shown]) -> NDArray[np.float64]:
-    """Return (m,) the share of nuclei of each cell's name that got it; NaN where none is known."""
+    """Return (m,), the share of nuclei known to be a cell that were named so.
+
+    NaN where no nucleus is known to be the cell.
+    """
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
-    for own, given in _named(atlas, specimens):
-        total[own] += 1
-        right[own] += own == given
+    for true_name, given_name in _named(atlas, specimens):
+        total[true_name] += 1
+        right[true_name] += true_name == given_name
     names = [comparable(name) for name in atlas.names]
     return np.array([right[name] / total[name] if total[name] else np.nan for name in names])
 
 
 def confusions(atlas: Atlas, specimens: Sequence[Shown], most: int = 12) -> list[Confusion]:
-    """Return the names that were most often taken for another; "" stands for no cell at all."""
+    """Return the ``most`` frequent confusions of two names; "" stands for no cell."""
     wrong: Counter[tuple[str, str]] = Counter()
     total: Counter[str] = Counter()
-    for own, given in _named(atlas, specimens):
-        total[own] += 1
-        if own != given:
-            wrong[own, given] += 1
+    for true_name, given_name in _named(atlas, specimens):
+        total[true_name] += 1
+        if true_name != given_name:
+            wrong[true_name, given_name] += 1
     ranked = sorted(wrong.items(), key=lambda item: (-item[1], item[0]))[:most]
-    return [Confusion(own, given, times, total[own]) for (own, given), times in ranked]
+    return [
+        Confusion(true_name, given_name, times, total[true_name])
+        for (true_name, given_name), times in ranked
+    ]
 
 
 def groups(names: Sequence[str], most: int = 14, fewest: int = 3) -> list[str]:
-    """Return for each name the group it belongs to: a common prefix; "" for no group.
+    """Return the group of each name, a common prefix; "" for no group.
 
-    The largest group is split by its next letter until there are ``most``; such groups tell
-    classes of neurons or lineages apart without knowing anything about an organism.
+    The largest group is split by its next letter until there are ``most`` groups. Such prefixes
+    separate classes of neurons or lineages without any knowledge of the organism.
+
+    Parameters
+    ----------
+    names
+        of cells; "" where there is none.
+    most
+        number of groups at which splitting ends.
+    fewest
+        names that a group needs.
     """
-    split: dict[str, list[str]] = {"": [name for name in sorted(set(names)) if name]}
-    while len(split) < most:
-        splittable = [key for key, own in split.items() if any(len(n) > len(key) for n in own)]
+    members: dict[str, list[str]] = {"": [name for name in sorted(set(names)) if name]}
+    while len(members) < most:
+        splittable = [
+            prefix
+            for prefix, group in members.items()
+            if any(len(name) > len(prefix) for name in group)
+        ]
         if not splittable:
             break
-        largest = max(splittable, key=lambda key: (len(split[key]), key))
-        if len(split[largest]) <= fewest:
+        largest = max(splittable, key=lambda prefix: (len(members[prefix]), prefix))
+        if len(members[largest]) <= fewest:
             break
-        for name in split.pop(largest):
-            split.setdefault(name[: len(largest) + 1], []).append(name)
-    group_of = {n: key for key, own in split.items() if len(own) >= fewest for n in own}
+        for name in members.pop(largest):
+            members.setdefault(name[: len(largest) + 1], []).append(name)
+    group_of = {
+        name: prefix for prefix, group in members.items() if len(group) >= fewest for name in group
+    }
     return [group_of.get(name, "") for name in names]
 
 
 def _named(atlas: Atlas, specimens: Sequence[Shown]) -> list[tuple[str, str]]:
-    """Return (own name, given name) of every nucleus that has a name of its own."""
+    """Return (true name, given name) of every nucleus whose true name is known."""
     given = [comparable(name) or f"cell {cell}" for cell, name in enumerate(atlas.names)]
     return [
-        (comparable(own), given[cell] if cell != NO_CELL else "")
-        for one in specimens
-        if len(one.names)
-        for own, cell in zip(one.names, one.cells.tolist(), strict=True)
-        if own.strip()
+        (comparable(true_name), given[cell] if cell != UNMATCHED else "")
+        for shown in specimens
+        if len(shown.names)
+        for true_name, cell in zip(shown.names, shown.cells.tolist(), strict=True)
+        if true_name.strip()
     ]

@@ -1,6 +1,5 @@
-"""One page, one file: what a build or an annotation found, to look at."""
+"""The report of a build or an annotation: one page in one HTML file."""
 
 from eutely.report.page import render
-from eutely.results import Shown, Story, Trial
 
-__all__ = ["Shown", "Story", "Trial", "render"]
+__all__ = ["render"]

@@ -1,31 +1,180 @@
-"""The figures of the page, drawn from what `eutely.plots.compute` says they show."""
+"""The figures of the page as SVG text; colours come from the style of the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from eutely.plots.compute import UNSURE, Curve, Front, Ranked, Violin
-from eutely.report.svg import Frame, label
-from eutely.report.words import percent
+from eutely.plots.compute import BARS, NAMED_OUTLIERS, UNSURE, Curve, Front, Ranked, Violin
+from eutely.report.words import duration, percent
 
-NAMED = 8
-"""Outliers that are named in the figure itself."""
+FEWEST_FOR_OUTLINE = 5
+"""With fewer specimens than this, a distribution is shown by its dots alone."""
 
-FEW = 5
-"""Specimens below which a distribution is shown by its dots alone."""
+ROW_HEIGHT = 26
+"""Height of one bar of the figure of times, with the space around it."""
 
-BARS = 20
-"""Bars of a histogram."""
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Return round numbers between ``low`` and ``high``, ``about`` that many."""
+    span = high - low
+    if not span > 0:
+        return [low]
+    raw = span / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    candidates = [power * factor for factor in (1, 2, 2.5, 5, 10)]
+    step = min(candidates, key=lambda candidate: abs(candidate - raw))
+    first = math.ceil(low / step - 1e-9)
+    return [step * k for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def label(value: float, step: float) -> str:
+    """Return ``value`` with the decimals that an axis with ticks every ``step`` needs."""
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9)) if step > 0 else 2
+    if abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6:
+        decimals += 1
+    return f"{value:,.{decimals}f}"
+
+
+class Frame:
+    """A figure with linear axes, to which marks are added.
+
+    Parameters
+    ----------
+    x, y
+        lowest and highest value of each axis.
+    width, height
+        of the drawing.
+    margins
+        between the axes and the edges of the drawing: top, right, bottom, left.
+    """
+
+    def __init__(
+        self,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        *,
+        width: float = 560,
+        height: float = 250,
+        margins: tuple[float, float, float, float] = (14, 16, 42, 74),
+    ) -> None:
+        self.width, self.height = width, height
+        self.top, self.right, self.bottom, self.left = margins
+        self.x, self.y = _widened(x), _widened(y)
+        self.marks: list[str] = []
+
+    def across(self, value: float) -> float:
+        """Return the horizontal position of ``value`` of the x axis."""
+        share = (value - self.x[0]) / (self.x[1] - self.x[0])
+        return round(self.left + share * (self.width - self.left - self.right), 2)
+
+    def up(self, value: float) -> float:
+        """Return the vertical position of ``value`` of the y axis."""
+        share = (value - self.y[0]) / (self.y[1] - self.y[0])
+        return round(self.height - self.bottom - share * (self.height - self.top - self.bottom), 2)
+
+    def axes(self, x: str, y: str, *, in_percent: bool = False, ticks_across: int = 6) -> None:
+        """Draw grid lines, ticks and the titles of the axes.
+
+        Parameters
+        ----------
+        x, y
+            titles.
+        in_percent
+            whether y is a share that is shown in percent.
+        ticks_across
+            approximate number of ticks of the x axis; 0 for none.
+        """
+        floor, end = self.height - self.bottom, self.width - self.right
+        marks = ticks(*self.y)
+        step = marks[1] - marks[0] if len(marks) > 1 else 1.0
+        for tick in marks:
+            at = self.up(tick)
+            text = f"{label(100 * tick, 100 * step)}%" if in_percent else label(tick, step)
+            self.add(f'<line class="grid" x1="{self.left}" x2="{end}" y1="{at}" y2="{at}"/>')
+            self.text(self.left - 8, at + 4, text, "tick end")
+        marks = ticks(*self.x, ticks_across) if ticks_across else []
+        step = marks[1] - marks[0] if len(marks) > 1 else 1.0
+        for tick in marks:
+            self.text(self.across(tick), floor + 18, label(tick, step), "tick middle")
+        self.baseline()
+        self.text((self.left + end) / 2, self.height - 6, x, "name middle")
+        middle = (self.top + floor) / 2
+        turned = f'transform="rotate(-90 13 {middle})"'
+        self.add(f'<text class="name middle" x="13" y="{middle}" {turned}>{escape(y)}</text>')
+
+    def baseline(self) -> None:
+        """Draw the line of the x axis."""
+        floor, end = self.height - self.bottom, self.width - self.right
+        self.add(f'<line class="axis" x1="{self.left}" x2="{end}" y1="{floor}" y2="{floor}"/>')
+
+    def text(self, x: float, y: float, words: str, kind: str) -> None:
+        """Write ``words`` at a position of the drawing."""
+        if words:
+            self.add(f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(words)}</text>')
+
+    def dot(self, x: float, y: float, hint: str, kind: str = "dot", more: str = "") -> None:
+        """Draw a dot at values ``x``, ``y``.
+
+        Parameters
+        ----------
+        x, y
+            values of the axes.
+        hint
+            text that appears under the mouse.
+        kind
+            class of the style.
+        more
+            further attributes, already escaped.
+        """
+        self.add(
+            f'<circle class="{kind}" cx="{self.across(x)}" cy="{self.up(y)}" r="4" {more}>'
+            f"<title>{escape(hint)}</title></circle>"
+        )
+
+    def line(self, points: Iterable[tuple[float, float]], kind: str) -> None:
+        """Draw a line through points given as values of the axes."""
+        self.add(f'<polyline class="{kind}" points="{self._path(points)}"/>')
+
+    def area(self, points: Iterable[tuple[float, float]], kind: str) -> None:
+        """Draw an area whose outline is given as values of the axes."""
+        self.add(f'<polygon class="{kind}" points="{self._path(points)}"/>')
+
+    def _path(self, points: Iterable[tuple[float, float]]) -> str:
+        return " ".join(f"{self.across(x)},{self.up(y)}" for x, y in points)
+
+    def add(self, mark: str) -> None:
+        """Add SVG text, already escaped."""
+        self.marks.append(mark)
+
+    def svg(self, description: str) -> Markup:
+        """Return the figure; screen readers read out its ``description``."""
+        head = f'<svg viewBox="0 0 {self.width:g} {self.height:g}" role="img"'
+        return Markup(f'{head} aria-label="{escape(description)}">{"".join(self.marks)}</svg>')
+
+
+def _widened(span: tuple[float, float]) -> tuple[float, float]:
+    """Return ``span``, widened a little where it is a single value."""
+    low, high = float(span[0]), float(span[1])
+    if high > low:
+        return low, high
+    margin = abs(low) * 0.05 or 0.5
+    return low - margin, high + margin
 
 
 def ranked_dots(ranked: Ranked, numbers: Mapping[str, int]) -> Markup:
-    """Draw specimens from the lowest to the highest value, the marked ones with their names.
+    """Draw one dot per specimen, lowest value first; marked specimens with their names.
 
-    ``numbers`` tells which specimen of the page a dot belongs to, so that a click shows it.
+    Parameters
+    ----------
+    ranked
+        what to draw; at least one specimen.
+    numbers
+        specimen -> its number on the page, so that a click on a dot shows the specimen.
     """
     count, low = len(ranked.values), float(ranked.values.min())
     frame = Frame(
@@ -35,24 +184,32 @@ def ranked_dots(ranked: Ranked, numbers: Mapping[str, int]) -> Markup:
         height=260,
         margins=(14, 110, 34, 74),
     )
-    frame.axes("specimens, the least consistent first", "nuclei confirmed", percent=True, across=0)
+    frame.axes(
+        "specimens, least consistent first", "nuclei confirmed", in_percent=True, ticks_across=0
+    )
     middle = float(np.median(ranked.values))
     frame.line([(-0.5, middle), (count - 0.5, middle)], "median")
     end = frame.width - frame.right + 8
     frame.text(end, frame.up(middle) + 4, f"median {percent(middle)}", "tick")
-    written = 0
+    named = np.flatnonzero(ranked.marked)[:NAMED_OUTLIERS].tolist()
     for place, (name, value, marked) in enumerate(zip(*ranked, strict=True)):
         kind = "dot odd" if marked else "dot"
-        more = f'data-specimen="{numbers[name]}"' if name in numbers else ""
-        frame.dot(place, value, f"{name}: {percent(value)}", kind, more)
-        if marked and written < NAMED:
+        frame.dot(place, value, f"{name}: {percent(value)}", kind, _link(name, numbers))
+        if place in named:
             frame.text(frame.across(place) + 8, frame.up(value) + 4, name, "note")
-            written += 1
     return frame.svg("consistency of each specimen")
 
 
 def violin(shape: Violin, numbers: Mapping[str, int]) -> Markup:
-    """Draw a lying violin with a dot for each specimen and a line at the mean."""
+    """Draw a horizontal violin with one dot per specimen and a line at the mean.
+
+    Parameters
+    ----------
+    shape
+        what to draw; values are shares.
+    numbers
+        see `ranked_dots`.
+    """
     low, high = max(0.0, float(shape.grid[0])), min(1.0, float(shape.grid[-1]))
     frame = Frame((low, high), (-1.15, 1.15), width=1120, height=230, margins=(10, 30, 42, 30))
     upper = [
@@ -60,43 +217,36 @@ def violin(shape: Violin, numbers: Mapping[str, int]) -> Markup:
         for x, y in zip(shape.grid.tolist(), shape.density.tolist(), strict=True)
         if low <= x <= high
     ]
-    outline = [*upper, *((x, -y) for x, y in reversed(upper))]
-    path = " ".join(f"{frame.across(x)},{frame.up(y)}" for x, y in outline)
-    if len(shape.values) >= FEW:
-        frame.add(f'<polygon class="body" points="{path}"/>')
+    if len(shape.values) >= FEWEST_FOR_OUTLINE:
+        frame.area([*upper, *((x, -y) for x, y in reversed(upper))], "body")
     mean = float(shape.values.mean())
     frame.line([(mean, -1.05), (mean, 1.05)], "median")
     frame.text(frame.across(mean), 9, f"mean {percent(mean)}", "tick middle")
-    inside = np.interp(shape.values, shape.grid, shape.density)
-    for place, (name, value) in enumerate(zip(shape.names, shape.values.tolist(), strict=True)):
-        # Golden-ratio steps spread the dots evenly over the height of the violin.
-        height = (2 * ((place * 0.618034) % 1) - 1) * 0.8 * float(inside[place])
-        more = f'data-specimen="{numbers[name]}"' if name in numbers else ""
-        frame.dot(value, height, f"{name}: {percent(value)}", "dot", more)
+    dots = zip(shape.names, shape.values.tolist(), shape.offsets.tolist(), strict=True)
+    for name, value, offset in dots:
+        frame.dot(value, offset, f"{name}: {percent(value)}", "dot", _link(name, numbers))
     _percent_axis(frame, low, high)
     return frame.svg("accuracy of each specimen")
 
 
+def _link(name: str, numbers: Mapping[str, int]) -> str:
+    """Return the attribute by which a click on a dot shows the specimen ``name``."""
+    return f'data-specimen="{numbers[name]}"' if name in numbers else ""
+
+
 def _percent_axis(frame: Frame, low: float, high: float) -> None:
-    floor = frame.height - frame.bottom
-    span = high - low
-    step = next(s for s in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2) if span / s <= 10)
-    for k in range(int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9)) + 1):
-        frame.text(
-            frame.across(k * step),
-            floor + 18,
-            f"{label(100 * k * step, 100 * step)}%",
-            "tick middle",
-        )
-    frame.add(
-        f'<line class="axis" x1="{frame.left}" x2="{frame.width - frame.right}" '
-        f'y1="{floor}" y2="{floor}"/>'
-    )
+    floor, span = frame.height - frame.bottom, high - low
+    steps = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+    step = next(step for step in steps if span / step <= 10)
+    for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1):
+        text = f"{label(100 * k * step, 100 * step)}%"
+        frame.text(frame.across(k * step), floor + 18, text, "tick middle")
+    frame.baseline()
     frame.text(frame.width / 2, frame.height - 6, "nuclei named right", "name middle")
 
 
 def histogram(values: NDArray[np.float64]) -> Markup:
-    """Draw how many nuclei have which confidence; bars of uncertain ones stand out."""
+    """Draw a histogram of confidences; the bars of uncertain nuclei stand out."""
     counts, edges = np.histogram(values, bins=BARS, range=(0.0, 1.0))
     frame = Frame((0, 1), (0, max(1.0, 1.05 * float(counts.max()))), height=240)
     frame.axes("confidence", "nuclei")
@@ -110,40 +260,40 @@ def histogram(values: NDArray[np.float64]) -> Markup:
 
 
 def learning_curve(curve: Curve) -> Markup:
-    """Draw the loss of each trial as a dot and the best so far as a line."""
+    """Draw the loss of each trial as a dot and the lowest loss so far as a line."""
     losses = curve.losses
-    # Trials that match next to nothing would flatten the rest: show up to the upper quartile.
+    # A few very poor trials would flatten all others: the axis ends at the upper quartile.
     low = float(losses.min())
     high = max(float(np.quantile(losses, 0.75)), low + 1e-9)
-    pad = 0.06 * (high - low)
-    frame = Frame((0, float(curve.numbers.max()) + 1), (low - pad, high + pad), width=360)
-    frame.axes("trial", "loss", across=4)
+    margin = 0.06 * (high - low)
+    frame = Frame((0, float(curve.numbers.max()) + 1), (low - margin, high + margin), width=360)
+    frame.axes("trial", "loss", ticks_across=4)
     for number, loss in zip(curve.numbers.tolist(), losses.tolist(), strict=True):
         kind = "dot small" if loss <= high else "dot small beyond"
-        frame.dot(number + 1, min(loss, high + pad), f"trial {number}: {loss:,.6g}", kind)
-    steps: list[tuple[float, float]] = []
+        frame.dot(number + 1, min(loss, high + margin), f"trial {number}: {loss:,.6g}", kind)
+    stairs: list[tuple[float, float]] = []
     for number, best in zip(curve.numbers.tolist(), curve.best.tolist(), strict=True):
-        height = min(float(best), high + pad)
-        steps += [(number + 1, steps[-1][1]), (number + 1, height)] if steps else [(1, height)]
-    frame.line(steps, "best")
+        height = min(float(best), high + margin)
+        stairs += [(number + 1, stairs[-1][1]), (number + 1, height)] if stairs else [(1, height)]
+    frame.line(stairs, "best")
     return frame.svg(f"learning, stage {curve.stage}")
 
 
 def pareto(front: Front) -> Markup:
-    """Draw trials by their two losses, the front as a line, the one taken ringed."""
+    """Draw trials by their two losses, the front as a line, the chosen trial ringed."""
     points = front.points
-    on = points[front.on_front]
+    best = points[front.on_front]
     low, high = points.min(axis=0), np.quantile(points, 0.9, axis=0)
-    high = np.maximum(high, on.max(axis=0))
-    pad = 0.05 * np.maximum(high - low, 1e-9)
-    across, up = (low[1] - pad[1], high[1] + pad[1]), (low[0] - pad[0], high[0] + pad[0])
-    frame = Frame(across, up, width=770, height=290)
-    frame.axes("allowed assignments of a pair (fewer is faster)", "loss", across=5)
-    frame.line([(b, a) for a, b in on[np.argsort(on[:, 1])].tolist()], "best")
-    for number, (loss, size) in enumerate(points.tolist()):
-        if loss > high[0] + pad[0] or size > high[1] + pad[1]:
+    high = np.maximum(high, best.max(axis=0))
+    margin = 0.05 * np.maximum(high - low, 1e-9)
+    low, high = low - margin, high + margin
+    frame = Frame((low[1], high[1]), (low[0], high[0]), width=770, height=290)
+    frame.axes("allowed assignments per pair (fewer is faster)", "loss", ticks_across=5)
+    frame.line([(size, loss) for loss, size in best[np.argsort(best[:, 1])].tolist()], "best")
+    for row, (loss, size) in enumerate(points.tolist()):
+        if loss > high[0] or size > high[1]:
             continue
-        kind = "dot small" if front.on_front[number] else "dot small faint"
+        kind = "dot small" if front.on_front[row] else "dot small faint"
         frame.dot(size, loss, f"loss {loss:,.6g}, {size:,.6g} assignments", kind)
     if front.chosen is not None:
         loss, size = points[front.chosen].tolist()
@@ -154,26 +304,20 @@ def pareto(front: Front) -> Markup:
 
 
 def times(timings: Sequence[tuple[str, float]]) -> Markup:
-    """Draw the seconds of each stage as bars."""
+    """Draw one bar per (step, seconds), in order; a step that ran twice has two bars."""
     longest = max((seconds for _, seconds in timings), default=1.0) or 1.0
     rows = len(timings)
     frame = Frame(
-        (0, 1.12 * longest), (0, rows), width=760, height=26 * rows + 8, margins=(4, 60, 4, 190)
+        (0, 1.12 * longest),
+        (0, rows),
+        width=760,
+        height=ROW_HEIGHT * rows + 8,
+        margins=(4, 60, 4, 190),
     )
-    for row, (stage, seconds) in enumerate(timings):
-        y = 4 + 26 * row
+    for row, (step, seconds) in enumerate(timings):
+        y = 4 + ROW_HEIGHT * row
         width = max(1.5, frame.across(seconds) - frame.left)
-        frame.text(frame.left - 10, y + 16, stage, "tick end")
+        frame.text(frame.left - 10, y + 16, step, "tick end")
         frame.add(f'<rect class="bar" x="{frame.left}" y="{y + 3}" width="{width:g}" height="17"/>')
         frame.text(frame.left + width + 8, y + 16, duration(seconds), "tick")
-    return frame.svg("seconds of each stage")
-
-
-def duration(seconds: float) -> str:
-    """Return a time in the words of a person."""
-    if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    return frame.svg("seconds of each step")

@@ -1,27 +1,35 @@
-"""The numbers that the page's own script draws, small enough to travel inside the page."""
+"""The numbers that the scripts of the page draw, packed to keep the page small."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.atlas import Atlas
 from eutely.evaluation import comparable
+from eutely.geometry import spacing
 from eutely.plots import compute
 from eutely.report.words import unit_of
-from eutely.results import Shown, Story
+from eutely.results import Report, Shown
 
 STEPS = 65534
-"""Places are kept as whole numbers of 0 .. STEPS along each axis: finer than any screen."""
+"""Positions are whole numbers of 0 .. STEPS along each axis, which is finer than any screen."""
 
 UNKNOWN = 255
-"""Stands for a confidence that is not known; known ones are 0 .. 250."""
+"""Stands for a confidence that is not known; known confidences are 0 .. 250."""
 
+SURE = 0.9
+"""Nuclei with at least this confidence are sent without alternatives."""
 
-CERTAIN, LEAST, MOST = 0.9, 0.01, 3
-"""Alternatives of surer nuclei, less likely ones, and more of them are not worth their room."""
+SMALLEST_SHARE = 0.01
+"""Alternatives less likely than this are not sent."""
+
+MOST_ALTERNATIVES = 3
+"""Number of alternatives that are sent for a nucleus."""
 
 
 def packed(values: NDArray[Any], kind: str) -> str:
@@ -29,98 +37,95 @@ def packed(values: NDArray[Any], kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode()
 
 
-def page_data(story: Story) -> dict[str, Any]:
-    """Return what the script needs: plain values and packed arrays.
+def page_data(atlas: Atlas, report: Report) -> dict[str, Any]:
+    """Return what the scripts need: plain values and packed arrays.
 
-    Arrays of all specimens follow one another; ``starts`` tells where each begins.
+    Arrays of nuclei hold all specimens one after another; ``starts`` has the first row of each.
     """
-    atlas = story.atlas
-    upper = np.triu_indices(3)
-    truth = compute.cell_accuracy(atlas, story.specimens)
-    sure = compute.cell_confidence(atlas, story.specimens)
+    rows, columns = np.triu_indices(3)
+    accuracy = compute.cell_accuracy(atlas, report.specimens)
+    confidence = compute.cell_confidence(atlas, report.specimens)
     data: dict[str, Any] = {
         "unit": unit_of(atlas),
         "of": atlas.specimens,
-        "spacing": compute.spacing(atlas),
+        "spacing": spacing(atlas.means),
         "names": list(atlas.names),
         "groups": compute.groups(atlas.names),
         "means": packed(atlas.means, "f4"),
-        "covariances": packed(atlas.covariances[:, upper[0], upper[1]], "f4"),
+        "covariances": packed(atlas.covariances[:, rows, columns], "f4"),
         "spread": packed(compute.spreads(atlas), "f4"),
         "seen": packed(atlas.seen, "i4"),
         "rare": packed(atlas.rare, "u1"),
-        "accuracy": packed(truth, "f4") if np.isfinite(truth).any() else "",
-        "confidence": packed(sure, "f4") if np.isfinite(sure).any() else "",
+        "accuracy": packed(accuracy, "f4") if np.isfinite(accuracy).any() else "",
+        "confidence": packed(confidence, "f4") if np.isfinite(confidence).any() else "",
         "specimens": [],
     }
-    if story.specimens:
-        data |= _nuclei(story)
+    if report.specimens:
+        data |= _nuclei(report.specimens)
     return data
 
 
-def _nuclei(story: Story) -> dict[str, Any]:
-    shown = story.specimens
-    places = np.concatenate([one.positions for one in shown])
-    known = np.isfinite(places).all(axis=1)
-    low = places[known].min(axis=0) if known.any() else np.zeros(3)
-    step = (np.ptp(places[known], axis=0) if known.any() else np.ones(3)) / STEPS
+def _nuclei(specimens: Sequence[Shown]) -> dict[str, Any]:
+    positions = np.concatenate([shown.positions for shown in specimens])
+    known = np.isfinite(positions).all(axis=1)
+    low = positions[known].min(axis=0) if known.any() else np.zeros(3)
+    step = (np.ptp(positions[known], axis=0) if known.any() else np.ones(3)) / STEPS
     step = np.where(step > 0, step, 1.0)
-    whole = np.rint((np.where(known[:, None], places, low) - low) / step)
-    lexicon, truth = _true_names(story)
+    whole = np.rint((np.where(known[:, None], positions, low) - low) / step)
+    lexicon, truth = _true_names(specimens)
     return {
         "specimens": [
             {
-                "name": one.name,
-                "consistency": None if np.isnan(one.consistency) else float(one.consistency),
-                "outlier": one.outlier,
+                "name": shown.name,
+                "consistency": None if np.isnan(shown.consistency) else float(shown.consistency),
+                "outlier": shown.outlier,
             }
-            for one in shown
+            for shown in specimens
         ],
-        "starts": np.cumsum([0, *map(len, shown)]).tolist(),
+        "starts": np.cumsum([0, *map(len, specimens)]).tolist(),
         "low": low.tolist(),
         "step": step.tolist(),
         "places": packed(whole, "u2"),
-        "cells": packed(np.concatenate([one.cells for one in shown]), "i4"),
-        "sure": packed(np.concatenate([_bytes(one) for one in shown]), "u1"),
-        "ids": packed(np.concatenate([_ids(one) for one in shown]), "i4"),
+        "cells": packed(np.concatenate([shown.cells for shown in specimens]), "i4"),
+        "sure": packed(np.concatenate([_bytes(shown.confidence) for shown in specimens]), "u1"),
+        # Numbers of JavaScript are doubles: whole numbers up to 2^53 are exact.
+        "ids": packed(np.concatenate([shown.ids for shown in specimens]), "f8"),
         "lexicon": lexicon,
-        "others": _others(story),
+        "others": _alternatives(specimens),
         "truth": packed(truth, "i4") if lexicon else "",
     }
 
 
-def _others(story: Story) -> dict[int, list[list[int]]]:
-    """Return what uncertain nuclei may be as well: nucleus -> (cell, percent) of the likeliest."""
-    found: dict[int, list[list[int]]] = {}
-    first = 0
-    for one in story.specimens:
-        for row, others in enumerate(one.alternatives):
-            unsure = one.confidence is None or not one.confidence[row] >= CERTAIN
-            likely = [[cell, round(100 * share)] for cell, share in others if share >= LEAST]
-            if unsure and likely:
-                found[first + row] = likely[:MOST]
-        first += len(one)
-    return found
+def _alternatives(specimens: Sequence[Shown]) -> dict[int, list[list[int]]]:
+    """Return other cells of uncertain nuclei: nucleus -> (cell, percent), likeliest first."""
+    result: dict[int, list[list[int]]] = {}
+    start = 0
+    for shown in specimens:
+        for row, alternatives in enumerate(shown.alternatives):
+            likely = [
+                [cell, round(100 * share)]
+                for cell, share in alternatives
+                if share >= SMALLEST_SHARE
+            ]
+            # An unknown confidence (NaN) counts as uncertain.
+            if likely and not shown.confidence[row] >= SURE:
+                result[start + row] = likely[:MOST_ALTERNATIVES]
+        start += len(shown)
+    return result
 
 
-def _bytes(one: Shown) -> NDArray[np.uint8]:
-    if one.confidence is None:
-        return np.full(len(one), UNKNOWN, np.uint8)
-    known = np.isfinite(one.confidence)
-    scaled = np.rint(250 * np.clip(np.where(known, one.confidence, 0), 0, 1))
+def _bytes(confidence: NDArray[np.float64]) -> NDArray[np.uint8]:
+    known = np.isfinite(confidence)
+    scaled = np.rint(250 * np.clip(np.where(known, confidence, 0), 0, 1))
     return np.where(known, scaled, UNKNOWN).astype(np.uint8)
 
 
-def _ids(one: Shown) -> NDArray[np.int64]:
-    return np.arange(len(one)) if one.ids is None else np.asarray(one.ids)
-
-
-def _true_names(story: Story) -> tuple[list[str], NDArray[np.int64]]:
-    """Return all true names, and for each nucleus of all specimens the number of its own or -1."""
+def _true_names(specimens: Sequence[Shown]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return all true names, and for each nucleus the number of its true name, or -1."""
     numbers: dict[str, int] = {}
     rows = []
-    for one in story.specimens:
-        for name in one.names or ("",) * len(one):
+    for shown in specimens:
+        for name in shown.names or ("",) * len(shown):
             plain = comparable(name)
             rows.append(numbers.setdefault(plain, len(numbers)) if plain else -1)
     return list(numbers), np.array(rows, dtype=np.int64)

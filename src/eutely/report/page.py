@@ -1,4 +1,4 @@
-"""The page: a story in, one HTML file out that needs nothing else."""
+"""The page: an atlas and a report in, one HTML file out that needs nothing else."""
 
 from __future__ import annotations
 
@@ -10,27 +10,37 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from eutely.atlas import Atlas
 from eutely.plots import compute
 from eutely.report import charts, words
 from eutely.report.data import page_data
-from eutely.results import Story
+from eutely.results import Report
 
 SCRIPTS = ("shaders", "viewer", "colours", "common", "atlas", "specimen", "links")
-"""The page's own scripts, in the order in which they need each other."""
+"""The scripts of the page; each needs those before it."""
 
 STAGES = {
     "linear": "Stage 1: positions and sizes",
     "sparsity": "Stage 2: which assignments to allow",
     "offsets": "Stage 3: offsets between neighbours",
 }
-"""What the stages of learning are about."""
+"""Titles of the stages of learning."""
 
-DOUBTFUL = 8
-"""Cells in the table of those that are hardest to tell."""
+DOUBTFUL_ROWS = 8
+"""Number of rows in the table of the cells with the lowest confidence."""
 
 
-def render(story: Story) -> str:
-    """Return the page of ``story``: HTML that loads nothing from anywhere."""
+def render(atlas: Atlas, report: Report) -> str:
+    """Return the page as HTML that loads nothing from anywhere.
+
+    Parameters
+    ----------
+    atlas
+        the cells.
+    report
+        everything else that the page shows; its cells must be cells of ``atlas``.
+    """
+    report.check(atlas)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("eutely.report", "assets"),
         autoescape=True,
@@ -39,81 +49,81 @@ def render(story: Story) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template("page.html").render(
-        story=story,
-        headline=words.headline(story),
-        tiles=words.tiles(story),
-        checks=words.checks(story),
-        parameters=flat(story.parameters),
-        unit=words.unit_of(story.atlas),
-        provenance=sorted(story.atlas.provenance.items()),
-        doubtful=_doubtful(story),
-        confusions=compute.confusions(story.atlas, story.specimens),
+        atlas=atlas,
+        report=report,
+        headline=words.headline(atlas, report),
+        tiles=words.tiles(atlas, report),
+        checks=words.checks(atlas, report),
+        parameters=flat(report.parameters),
+        unit=words.unit_of(atlas),
+        provenance=sorted(atlas.provenance.items()),
+        doubtful=_doubtful(atlas, report),
+        confusions=compute.confusions(atlas, report.specimens),
         style=_asset("style.css"),
         script=Markup("\n").join(_asset(f"{name}.js") for name in SCRIPTS),
-        data=page_data(story),
-        total=charts.duration(sum(story.timings.values())),
-        **_figures(story),
+        data=page_data(atlas, report),
+        total=words.duration(sum(seconds for _, seconds in report.timings)),
+        **_figures(report),
     )
 
 
-def _figures(story: Story) -> dict[str, Any]:
-    numbers = {one.name: number for number, one in enumerate(story.specimens)}
-    ranked = compute.consistency(story.specimens)
-    sure = compute.confidences(story.specimens)
-    curves = compute.learning_curves(story.trials)
-    fronts = compute.pareto_fronts(story.trials, story.chosen)
+def _figures(report: Report) -> dict[str, Any]:
+    """Return the figures by name, "" where the report contains nothing to draw."""
+    numbers = {shown.name: number for number, shown in enumerate(report.specimens)}
+    ranked = compute.consistency(report.specimens)
+    confidences = compute.confidences(report.specimens)
+    accuracy = compute.accuracy(report.evaluation) if report.evaluation else None
+    curves = compute.learning_curves(report.trials)
+    fronts = compute.pareto_fronts(report.trials, report.chosen)
     return {
         "consistency": charts.ranked_dots(ranked, numbers) if len(ranked.values) else "",
-        "confidence": charts.histogram(sure) if len(sure) else "",
-        "accuracy": charts.violin(compute.accuracy(story.evaluation), numbers)
-        if story.evaluation
-        else "",
-        "curves": [(_stage(curve.stage), charts.learning_curve(curve)) for curve in curves],
+        "confidence": charts.histogram(confidences) if len(confidences) else "",
+        "accuracy": charts.violin(accuracy, numbers) if accuracy is not None else "",
+        "curves": [
+            (STAGES.get(curve.stage, curve.stage), charts.learning_curve(curve)) for curve in curves
+        ],
         "fronts": [charts.pareto(front) for front in fronts],
-        "times": charts.times(list(story.timings.items())) if story.timings else "",
+        "times": charts.times(report.timings) if report.timings else "",
     }
 
 
-def _stage(name: str) -> str:
-    return STAGES.get(name, name)
-
-
-def _doubtful(story: Story) -> list[dict[str, Any]]:
-    """Return rows of the cells with the lowest mean confidence."""
-    atlas = story.atlas
-    sure, spread = compute.cell_confidence(atlas, story.specimens), compute.spreads(atlas)
-    ranked = [cell for cell in np.argsort(sure, kind="stable").tolist() if np.isfinite(sure[cell])]
+def _doubtful(atlas: Atlas, report: Report) -> list[dict[str, Any]]:
+    """Return table rows of the cells with the lowest mean confidence, lowest first."""
+    confidence = compute.cell_confidence(atlas, report.specimens)
+    spread = compute.spreads(atlas)
+    order = np.argsort(confidence, kind="stable").tolist()
+    ranked = [cell for cell in order if np.isfinite(confidence[cell])]
     return [
         {
             "cell": cell,
             "name": atlas.names[cell] or f"cell {cell}",
-            "confidence": words.percent(float(sure[cell])),
+            "confidence": words.percent(float(confidence[cell])),
             "spread": f"{spread[cell]:.1f}",
             "seen": f"{atlas.seen[cell]} of {atlas.specimens}",
         }
-        for cell in ranked[:DOUBTFUL]
+        for cell in ranked[:DOUBTFUL_ROWS]
     ]
 
 
-def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
-    """Return nested values as rows of (dotted key, words)."""
+def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested values as rows of (dotted key, value as text)."""
     rows: list[tuple[str, str]] = []
     for key, value in values.items():
         if isinstance(value, Mapping):
-            rows += flat(value, f"{before}{key}.")
+            rows += flat(value, f"{prefix}{key}.")
         else:
-            rows.append((f"{before}{key}", _words(value)))
+            rows.append((f"{prefix}{key}", _text(value)))
     return rows
 
 
-def _words(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"({', '.join(_words(one) for one in value)})"
+        return f"({', '.join(_text(item) for item in value)})"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _asset(name: str) -> Markup:
-    """Return a style or script as it is; these files are ours, nothing in them is to escape."""
+    """Return a style or script unescaped: these files are part of the package and trusted."""
     return Markup((files("eutely.report") / "assets" / name).read_text(encoding="utf-8"))

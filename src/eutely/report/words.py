@@ -8,15 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
+from eutely.cliques import UNMATCHED
 from eutely.plots import compute
-from eutely.results import NO_CELL, Story
+from eutely.results import Report
 
-MOST = 6
-"""Specimens or cells that a sentence names before it says how many more there are."""
+MOST_LISTED = 6
+"""Number of specimens or cells that an entry of the list of checks names or links."""
+
+DOUBTFUL_CELL = 0.8
+"""Cells with a mean confidence below this are linked from the check of uncertain nuclei."""
 
 
 class Tile(NamedTuple):
-    """One number of the first screen, with what it means."""
+    """A number of the first screen, what it counts, and a detail."""
 
     value: str
     what: str
@@ -24,7 +28,19 @@ class Tile(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One thing to look at: how bad (``good``, ``look``, ``bad``), what, why, and where."""
+    """An entry of the list of things to check.
+
+    Attributes
+    ----------
+    level
+        ``good``, ``look`` or ``bad``.
+    what
+        a sentence that says what was found.
+    advice
+        its usual cause, or what to do; "" for none.
+    specimens, cells
+        numbers of those to look at.
+    """
 
     level: str
     what: str
@@ -34,7 +50,7 @@ class Check(NamedTuple):
 
 
 def percent(share: float) -> str:
-    """Return a share of 0 .. 1 in percent; one decimal, none at the ends."""
+    """Return a share of 0 .. 1 in percent, with one decimal unless it is 0."""
     return f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
@@ -43,137 +59,150 @@ def unit_of(atlas: Atlas) -> str:
     return {"um": "µm", "voxel": "voxels", "unit": "units"}.get(atlas.unit, atlas.unit)
 
 
-def many(count: int, one: str, more: str = "") -> str:
-    """Return ``count`` with its noun, in singular or plural."""
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """Return ``count`` with its noun; the plural ends in "s" unless given."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def sentence(text: str) -> str:
-    """Return ``text`` with a full stop, unless it ends in a mark of its own."""
+    """Return ``text`` with a full stop, unless it ends in a punctuation mark."""
     return text if text[-1:] in ".?!" else f"{text}."
 
 
-def headline(story: Story) -> str:
-    """Return the title of the page: what was found."""
-    cells = many(len(story.atlas), "cell")
-    if story.title:
-        return story.title
-    if story.kind == "annotate" and story.specimens:
-        return f"{many(len(story.specimens), 'specimen')} annotated"
-    if story.kind == "atlas" or not story.specimens:
+def duration(seconds: float) -> str:
+    """Return a time in the units that people would use."""
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def headline(atlas: Atlas, report: Report) -> str:
+    """Return the title of the page."""
+    cells = counted(len(atlas), "cell")
+    specimens = counted(len(report.specimens), "specimen")
+    if report.kind == "annotate" and report.specimens:
+        return f"{specimens} annotated"
+    if report.kind == "atlas" or not report.specimens:
         return f"An atlas of {cells}"
-    return f"{cells} found in {many(len(story.specimens), 'specimen')}"
+    return f"{cells} found in {specimens}"
 
 
-def tiles(story: Story) -> list[Tile]:
+def tiles(atlas: Atlas, report: Report) -> list[Tile]:
     """Return the numbers of the first screen."""
-    atlas = story.atlas
     named, rare = sum(map(bool, atlas.names)), int(atlas.rare.sum())
     about = f"{named:,} named" if named else "none named yet: run “eutely name”"
-    found = [Tile(f"{len(atlas):,}", "cells", f"{about}{f', {rare} rare' if rare else ''}")]
-    if story.specimens:
-        nuclei = sum(map(len, story.specimens))
-        found.append(Tile(f"{len(story.specimens):,}", "specimens", f"{nuclei:,} nuclei"))
+    result = [Tile(f"{len(atlas):,}", "cells", f"{about}{f', {rare} rare' if rare else ''}")]
+    if report.specimens:
+        nuclei = sum(map(len, report.specimens))
+        result.append(Tile(f"{len(report.specimens):,}", "specimens", f"{nuclei:,} nuclei"))
     else:
-        found.append(Tile(f"{atlas.specimens:,}", "specimens", "that the atlas was made from"))
-    ranked = compute.consistency(story.specimens)
+        result.append(Tile(f"{atlas.specimens:,}", "specimens", "that the atlas was made from"))
+    ranked = compute.consistency(report.specimens)
     if len(ranked.values):
         lowest = f"lowest {percent(ranked.values[0])} ({ranked.names[0]})"
-        found.append(Tile(percent(float(np.median(ranked.values))), "consistent", lowest))
-    sure = compute.confidences(story.specimens)
-    if len(sure):
-        unsure = int((sure < compute.UNSURE).sum())
-        more = f"{many(unsure, 'uncertain nucleus', 'uncertain nuclei')}"
-        found.append(Tile(percent(float(sure.mean())), "confident", more))
-    if story.evaluation is not None:
-        values = story.evaluation.accuracies
-        more = f"mean of {many(len(values), 'specimen')}, lowest {percent(float(values.min()))}"
-        found.append(Tile(percent(float(values.mean())), "named right", more))
-    return found
+        result.append(Tile(percent(float(np.median(ranked.values))), "consistent", lowest))
+    confidences = compute.confidences(report.specimens)
+    if len(confidences):
+        unsure = int((confidences < compute.UNSURE).sum())
+        more = counted(unsure, "uncertain nucleus", "uncertain nuclei")
+        result.append(Tile(percent(float(confidences.mean())), "confident", more))
+    if report.evaluation is not None:
+        values = report.evaluation.accuracies
+        more = f"mean of {counted(len(values), 'specimen')}, lowest {percent(float(values.min()))}"
+        result.append(Tile(percent(float(values.mean())), "named right", more))
+    return result
 
 
-def checks(story: Story) -> list[Check]:
-    """Return what deserves a look, the worst first."""
-    found = [*_outliers(story), *_unmatched(story), *_uncertain(story), *_rare(story)]
-    found.sort(key=lambda one: one.level != "bad")
-    if not any(map(bool, story.atlas.names)):
-        found.append(
+def checks(atlas: Atlas, report: Report) -> list[Check]:
+    """Return what to check, the worst first."""
+    result = [
+        *_outliers(report),
+        *_unmatched(report),
+        *_uncertain(atlas, report),
+        *_rare(atlas),
+    ]
+    if not any(atlas.names):
+        result.append(
             Check("look", "No cell has a name yet.", "eutely name ATLAS INPUT names them all.")
         )
-    if not found and story.specimens:
-        found.append(Check("good", "Nothing stands out.", "Look through the specimens anyway."))
-    return found
+    if not result and report.specimens:
+        result.append(Check("good", "Nothing stands out.", "Look through the specimens anyway."))
+    return result
 
 
-def _outliers(story: Story) -> list[Check]:
-    odd = [(number, one) for number, one in enumerate(story.specimens) if one.outlier]
-    found = [
-        Check("bad", f"{one.name}: {sentence(one.outlier)}", "", (number,))
-        for number, one in odd[:MOST]
+def _outliers(report: Report) -> list[Check]:
+    outliers = [(number, shown) for number, shown in enumerate(report.specimens) if shown.outlier]
+    result = [
+        Check("bad", f"{shown.name}: {sentence(shown.outlier)}", "", (number,))
+        for number, shown in outliers[:MOST_LISTED]
     ]
-    if len(odd) > MOST:
-        found.append(Check("bad", f"{len(odd) - MOST} more specimens stand out.", "Orange dots."))
-    return found
+    if len(outliers) > MOST_LISTED:
+        hidden = counted(
+            len(outliers) - MOST_LISTED, "more specimen stands", "more specimens stand"
+        )
+        result.append(Check("bad", f"{hidden} out.", "Orange dots in the figure of consistency."))
+    return result
 
 
-def _unmatched(story: Story) -> list[Check]:
-    lost = np.array([int((one.cells == NO_CELL).sum()) for one in story.specimens], dtype=np.int64)
-    if not lost.sum():
+def _unmatched(report: Report) -> list[Check]:
+    unmatched = np.array(
+        [int((shown.cells == UNMATCHED).sum()) for shown in report.specimens], dtype=np.int64
+    )
+    if not unmatched.sum():
         return []
-    worst = _largest(lost)
+    nuclei = counted(int(unmatched.sum()), "nucleus has", "nuclei have")
+    specimens = counted(int((unmatched > 0).sum()), "specimen")
     return [
         Check(
             "look",
-            f"{many(int(lost.sum()), 'nucleus has', 'nuclei have')} no cell, in "
-            f"{many(int((lost > 0).sum()), 'specimen')}.",
+            f"{nuclei} no cell, in {specimens}.",
             "Spurious or split segments, or cells that few specimens have.",
-            worst,
+            _largest(unmatched),
         )
     ]
 
 
-def _uncertain(story: Story) -> list[Check]:
+def _uncertain(atlas: Atlas, report: Report) -> list[Check]:
     unsure = np.array(
-        [
-            0 if one.confidence is None else int((one.confidence < compute.UNSURE).sum())
-            for one in story.specimens
-        ],
+        [int((shown.confidence < compute.UNSURE).sum()) for shown in report.specimens],
         dtype=np.int64,
     )
     if not unsure.sum():
         return []
-    cells = compute.cell_confidence(story.atlas, story.specimens)
-    doubtful = np.flatnonzero(cells < 0.8)
-    ranked = doubtful[np.argsort(cells[doubtful], kind="stable")][:MOST]
+    confidence = compute.cell_confidence(atlas, report.specimens)
+    doubtful = np.flatnonzero(confidence < DOUBTFUL_CELL)
+    ranked = doubtful[np.argsort(confidence[doubtful], kind="stable")][:MOST_LISTED]
+    nuclei = counted(int(unsure.sum()), "nucleus is", "nuclei are")
     return [
         Check(
             "look",
-            f"{many(int(unsure.sum()), 'nucleus is', 'nuclei are')} uncertain "
-            f"(confidence below {compute.UNSURE:g}).",
-            "Most often neighbours that lie closer together than they vary.",
-            _largest(unsure)[:3],
+            f"{nuclei} uncertain (confidence below {compute.UNSURE:g}).",
+            "Usually neighbours that are closer together than their positions vary.",
+            _largest(unsure, 3),
             tuple(ranked.tolist()),
         )
     ]
 
 
-def _rare(story: Story) -> list[Check]:
-    rare = np.flatnonzero(story.atlas.rare)
+def _rare(atlas: Atlas) -> list[Check]:
+    rare = np.flatnonzero(atlas.rare)
     if not len(rare):
         return []
     return [
         Check(
             "look",
-            f"{many(len(rare), 'cell is', 'cells are')} rare: seen in so few specimens that "
-            "their place is mostly a guess.",
+            f"{counted(len(rare), 'cell is', 'cells are')} rare: seen in too few specimens for a "
+            "reliable position.",
             "Spurious segments, or cells that only some individuals have.",
-            (),
-            tuple(rare[:MOST].tolist()),
+            cells=tuple(rare[:MOST_LISTED].tolist()),
         )
     ]
 
 
-def _largest(counts: NDArray[np.int64], most: int = MOST) -> tuple[int, ...]:
-    """Return the numbers of the largest counts above 0, the largest first."""
+def _largest(counts: NDArray[np.int64], most: int = MOST_LISTED) -> tuple[int, ...]:
+    """Return the indices of the ``most`` largest counts above 0, largest first."""
     order = np.argsort(-counts, kind="stable")[:most]
     return tuple(order[counts[order] > 0].tolist())

@@ -44,7 +44,7 @@ function placesOf(means, count, lift) {
   return places;
 }
 
-// A worm needs a low stage, an embryo a high one.
+// A long body (a worm) needs a low picture, a round body (an embryo) a high picture.
 function fitStage() {
   const wide = [Infinity, -Infinity], tall = [Infinity, -Infinity];
   for (let i = 0; i < cells.count; i++)
@@ -93,7 +93,7 @@ function select(cell, travel = false) {
 const find = document.getElementById("find");
 const known = new Map(cells.names.map((name, cell) => [(name || `cell ${cell}`).toUpperCase(), cell]));
 document.getElementById("cell-names").append(
-  ...everyCell.map(title).sort().map((name) => { const one = element("option"); one.value = name; return one; }));
+  ...everyCell.map(title).sort().map((name) => { const option = element("option"); option.value = name; return option; }));
 find.addEventListener("input", () => {
   const wanted = find.value.trim().toUpperCase();
   const number = /^(CELL )?(\d+)$/.exec(wanted);

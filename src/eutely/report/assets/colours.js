@@ -1,4 +1,4 @@
-// Colours of cells and values, bright enough for a dark background, safe for the colour-blind.
+// Colours of cells and values: bright on a dark background, safe for colour-blind readers.
 "use strict";
 
 const SCALES = {
@@ -25,7 +25,7 @@ function css(colour, alpha = 1) {
   return `rgba(${colour.map((value) => Math.round(255 * value)).join(",")},${alpha})`;
 }
 
-// The same name has the same shade in every page.
+// Hash of a name, so that its shade is the same on every page.
 function hash(text) {
   let value = 2166136261;
   for (const letter of text) value = Math.imul(value ^ letter.codePointAt(0), 16777619) >>> 0;
@@ -41,7 +41,7 @@ function hsl(hue, saturation, lightness) {
   });
 }
 
-// Hue runs along the body; neighbours differ in shade.
+// Hue changes along the body; neighbours differ in shade.
 function bodyColours(names, means) {
   const order = names.map((_, i) => i).sort((i, j) => means[3 * i] - means[3 * j]);
   const colours = new Array(names.length);

@@ -1,4 +1,4 @@
-// The data of the page, and the words and marks that both views share.
+// The data of the page, and the text and marks that both views share.
 "use strict";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -29,10 +29,10 @@ const percent = (share) => `${(100 * share).toFixed(share > 0.995 && share < 1 ?
 const round = (value) => (value < 10 ? value.toFixed(1) : value.toFixed(0));
 
 function element(kind, text, className) {
-  const made = document.createElement(kind);
-  if (text !== undefined) made.textContent = text;
-  if (className) made.className = className;
-  return made;
+  const node = document.createElement(kind);
+  if (text !== undefined) node.textContent = text;
+  if (className) node.className = className;
+  return node;
 }
 
 function showTip(stage, left, top, head, lines) {
@@ -50,11 +50,11 @@ function cellLines(cell) {
     `seen in ${cells.seen[cell]} of ${data.of} specimens${cells.rare[cell] ? " (rare)" : ""}`,
     `spread ${round(cells.spread[cell])} ${unit}`,
     cells.confidence && Number.isFinite(cells.confidence[cell]) && `mean confidence ${percent(cells.confidence[cell])}`,
-    cells.accuracy && Number.isFinite(cells.accuracy[cell]) && `named right in ${percent(cells.accuracy[cell])}`,
+    cells.accuracy && Number.isFinite(cells.accuracy[cell]) && `named right in ${percent(cells.accuracy[cell])} of nuclei`,
   ];
 }
 
-// A line of a round length, with its unit, so that nobody has to guess the size of things.
+// A scale bar of a round length, with its unit.
 function scaleBar(ink, view, height) {
   const raw = 130 / view.scale, power = 10 ** Math.floor(Math.log10(raw));
   const length = [5, 2, 1].map((nice) => nice * power).find((value) => value <= raw) || power;
@@ -89,7 +89,7 @@ function write(ink, words, x, y, font, colour) {
   ink.fillText(words, x, y);
 }
 
-// Names of the foremost bodies, as many as find room.
+// Names of the bodies, foremost first, as long as there is room.
 function labels(ink, view, bodies, nameOf, ringed = []) {
   const places = bodies.map((body) => ({ body, ...view.where(body) })).sort((a, b) => b.depth - a.depth);
   const taken = ringed.map((body) => { const { x, y, half } = view.where(body); return [x, y - Math.max(half, 5) - 6, 40]; });

@@ -1,4 +1,4 @@
-// Everything that can be clicked leads to a cell or a specimen.
+// Clicks outside the 3D views: they lead to a cell or a specimen, or copy text.
 "use strict";
 
 document.addEventListener("click", (event) => {

@@ -1,20 +1,20 @@
-// What the graphics card does: each ellipsoid is a rectangle on which every pixel finds its depth.
-// In the view, the depth of an ellipsoid given a place in the picture is a conditional Gaussian.
+// Programs of the graphics card: each ellipsoid is a rectangle, and each of its pixels computes its depth.
+// Given a position in the picture, this depth follows from the covariance like a conditional Gaussian.
 "use strict";
 
 const BODY_VERTEX = `#version 300 es
 precision highp float;
-layout(location = 0) in vec4 place;      // centre, and how far the body is lifted
+layout(location = 0) in vec4 place;      // centre, and how far the body is shifted by the gap
 layout(location = 1) in vec3 formX;      // covariance: xx, xy, xz
 layout(location = 2) in vec3 formY;      // yy, yz, zz
-layout(location = 3) in vec4 tint;       // colour, and how much of it is left of the night
+layout(location = 3) in vec4 tint;       // colour, and its opacity before the background
 uniform mat3 turn;
 uniform vec3 middle;
 uniform vec2 zoom, pan, gap;
 uniform float reach;
 out vec2 corner;
 flat out vec3 flatForm;                  // inverse of the projected covariance
-flat out vec4 slope;                     // depth given the place in the picture; rest; centre
+flat out vec4 slope;                     // depth per step in the picture (x, y); half depth at the centre; depth of the centre
 flat out mat3 inverseForm;
 flat out vec4 colour;
 void main() {

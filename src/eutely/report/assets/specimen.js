@@ -1,4 +1,4 @@
-// A specimen beside the atlas: matches, confidence, what is uncertain.
+// A specimen beside the atlas: matches, confidence, uncertain nuclei.
 "use strict";
 
 let specimen, nuclei;
@@ -7,19 +7,21 @@ if (data.specimens.length) {
     places: unpack(data.places, Uint16Array),
     cells: unpack(data.cells, Int32Array),
     sure: unpack(data.sure, Uint8Array),
-    ids: unpack(data.ids, Int32Array),
+    ids: unpack(data.ids, Float64Array),
     truth: data.truth && unpack(data.truth, Int32Array),
   };
   specimen = new Viewer(document.getElementById("specimen-stage"));
   prepareSpecimen();
 }
 
+// Confidence of a nucleus, NaN where not known; packed as in data.py.
 function sureness(at) { return nuclei.sure[at] === 255 ? NaN : nuclei.sure[at] / 250; }
 
+// True name of a nucleus and whether it was given; null where not known.
 function verdict(at) {
   if (!nuclei.truth || nuclei.truth[at] < 0) return null;
-  const own = data.lexicon[nuclei.truth[at]], cell = nuclei.cells[at];
-  return { own, right: cell >= 0 && cells.names[cell].trim().toUpperCase() === own };
+  const name = data.lexicon[nuclei.truth[at]], cell = nuclei.cells[at];
+  return { name, right: cell >= 0 && cells.names[cell].trim().toUpperCase() === name };
 }
 
 function drawSpecimen() {
@@ -42,12 +44,12 @@ function drawSpecimen() {
     let colour = cell < 0 ? GREY : hues[cell];
     if (how === "confidence") colour = Number.isFinite(sure) ? blend("good", (sure - 0.3) / 0.7) : GREY;
     if (how === "truth") colour = !truth ? GREY : truth.right ? SCALES.good[4] : SCALES.good[0];
-    const mine = cell >= 0 && cell === state.cell || at === state.nucleus;
-    tints.set([...colour, mine || !dim ? 1 : 0.35], 4 * body);
-    const wanted = cell >= 0 && (lines === "all" || mine || lines === "unsure" && (sure < 0.5 || truth && !truth.right));
+    const selected = cell >= 0 && cell === state.cell || at === state.nucleus;
+    tints.set([...colour, selected || !dim ? 1 : 0.35], 4 * body);
+    const wanted = cell >= 0 && (lines === "all" || selected || lines === "unsure" && (sure < 0.5 || truth && !truth.right));
     if (wanted) {
       const ink = Number.isFinite(sure) ? blend("good", (sure - 0.3) / 0.7) : [0.6, 0.7, 0.8];
-      const alpha = mine ? 1 : dim ? 0.08 : lines === "unsure" ? 0.9 : 0.3;
+      const alpha = selected ? 1 : dim ? 0.08 : lines === "unsure" ? 0.9 : 0.3;
       ends.push(...places.subarray(4 * cell, 4 * cell + 4), ...places.subarray(4 * body, 4 * body + 4));
       inks.push(...ink, alpha, ...ink, alpha);
     }
@@ -60,10 +62,10 @@ function drawSpecimen() {
 function nucleusLines(at) {
   const cell = nuclei.cells[at], sure = sureness(at), truth = verdict(at);
   return [
-    cell < 0 ? "no cell of the atlas" : `nucleus ${nuclei.ids[at]} of ${data.specimens[state.specimen].name}`,
+    cell < 0 ? "matches no cell of the atlas" : `nucleus ${nuclei.ids[at]} of ${data.specimens[state.specimen].name}`,
     Number.isFinite(sure) && `confidence ${percent(sure)}`,
     data.others[at] && `or ${data.others[at].map(([other, share]) => `${title(other)} (${share}%)`).join(", ")}`,
-    truth && (truth.right ? "named right" : `but its own name is ${truth.own}`),
+    truth && (truth.right ? "named right" : `but known to be ${truth.name}`),
   ];
 }
 
@@ -74,7 +76,7 @@ function nucleusTitle(at) {
 function showSpecimen(number) {
   state.specimen = number;
   state.nucleus = -1;
-  const one = data.specimens[number], first = data.starts[number], last = data.starts[number + 1];
+  const { consistency, outlier } = data.specimens[number], first = data.starts[number], last = data.starts[number + 1];
   document.getElementById("slider").value = number;
   document.getElementById("which").value = number;
   const rows = [];
@@ -87,11 +89,11 @@ function showSpecimen(number) {
     rows.push([Number.isFinite(sure) ? sure : nuclei.cells[at] < 0 ? -1 : 2, at]);
   }
   const facts = [`${last - first} nuclei, ${matched} with a cell`];
-  if (one.consistency !== null) facts.push(`${percent(one.consistency)} consistent`);
+  if (consistency !== null) facts.push(`${percent(consistency)} consistent`);
   if (rows.some(([sure]) => sure >= 0 && sure <= 1)) facts.push(`${unsure} uncertain`);
   if (named) facts.push(`${percent(1 - wrong / named)} named right`);
   document.getElementById("facts").textContent = facts.join(" · ");
-  document.getElementById("warning").textContent = one.outlier ? `Look here: ${one.outlier}` : "";
+  document.getElementById("warning").textContent = outlier ? `Check: ${outlier}` : "";
   rows.sort((a, b) => a[0] - b[0]);
   document.getElementById("doubtful").replaceChildren(...rows.slice(0, 14).filter(([sure]) => sure < 1.5).map(([sure, at]) => {
     const row = element("button", undefined, "row");
@@ -109,7 +111,7 @@ function showSpecimen(number) {
   drawSpecimen();
 }
 
-// Which of the two bodies is which.
+// Captions of the two bodies: the atlas and the name of the specimen.
 function captions(ink, width, height) {
   for (const [words, lift] of [["atlas", 0.5], [data.specimens[state.specimen].name, -0.5]]) {
     const [x, y] = specimen.onStage([lift * specimen.gap[0], lift * specimen.gap[1]]);
@@ -126,8 +128,8 @@ function captions(ink, width, height) {
 
 function prepareSpecimen() {
   const which = document.getElementById("which"), slider = document.getElementById("slider");
-  which.append(...data.specimens.map((one, number) => {
-    const option = element("option", one.outlier ? `${one.name}  ⚠` : one.name);
+  which.append(...data.specimens.map(({ name, outlier }, number) => {
+    const option = element("option", outlier ? `${name}  ⚠` : name);
     option.value = number;
     return option;
   }));
@@ -159,6 +161,6 @@ function prepareSpecimen() {
     select(body < 0 ? -1 : body < cells.count ? body : nuclei.cells[at]);
     if (body >= cells.count) { state.nucleus = at; drawSpecimen(); }
   };
-  const odd = data.specimens.findIndex((one) => one.outlier);
+  const odd = data.specimens.findIndex(({ outlier }) => outlier);
   showSpecimen(Math.max(0, odd < 0 ? 0 : odd));
 }

@@ -1,22 +1,22 @@
 // Draws ellipsoids and lines in 3D, exactly and without a library. The camera looks along -z of the
-// view, without perspective: lengths can be compared, and an ellipsoid's outline is an ellipse.
+// view, without perspective: lengths can be compared, and the outline of an ellipsoid is an ellipse.
 "use strict";
 
 const NIGHT = [0.035, 0.045, 0.075];
 
 function program(gl, vertex, fragment) {
-  const made = gl.createProgram();
+  const linked = gl.createProgram();
   for (const [kind, text] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
     const shader = gl.createShader(kind);
     gl.shaderSource(shader, text);
     gl.compileShader(shader);
     if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS)) throw new Error(gl.getShaderInfoLog(shader));
-    gl.attachShader(made, shader);
+    gl.attachShader(linked, shader);
   }
-  gl.linkProgram(made);
-  if (!gl.getProgramParameter(made, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(made));
+  gl.linkProgram(linked);
+  if (!gl.getProgramParameter(linked, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(linked));
   const names = ["turn", "middle", "zoom", "pan", "gap", "reach", "night"];
-  return { made, at: Object.fromEntries(names.map((name) => [name, gl.getUniformLocation(made, name)])) };
+  return { linked, at: Object.fromEntries(names.map((name) => [name, gl.getUniformLocation(linked, name)])) };
 }
 
 // Rows of a rotation about an axis of the screen (0: x, 1: y, 2: z).
@@ -44,8 +44,8 @@ class Viewer {
     this.gl = this.canvas.getContext("webgl2", { antialias: true, alpha: false });
     this.bodies = { count: 0, places: new Float32Array(0), forms: new Float32Array(0) };
     this.threads = 0;
-    this.apart = 0;            // how far bodies of different lift are from each other, 0 or 1
-    this.annotate = () => {};  // draws words and rings on top
+    this.apart = 0;            // 1: bodies of different lift are drawn apart; 0: overlaid
+    this.annotate = () => {};  // draws text and rings on top
     this.onHover = this.onPick = () => {};
     this.home = rotation(0, -0.35);
     this.turn = this.home;
@@ -114,7 +114,7 @@ class Viewer {
     this.radius = 0.55 * Math.hypot(...high.map((value, k) => value - low[k])) || 1;
   }
 
-  // Where a point is in the view: x, y, z in units of the data.
+  // Position of a point in the view: x, y, z in units of the data.
   seen(x, y, z, lift) {
     const t = this.turn, m = this.middle;
     x -= m[0]; y -= m[1]; z -= m[2];
@@ -123,7 +123,7 @@ class Viewer {
             t[6] * x + t[7] * y + t[8] * z];
   }
 
-  // How large the bodies look from here, and with it gap and scale (pixels per unit).
+  // Sets gap and scale (pixels per unit) so that all bodies fit into the picture.
   frame() {
     const { places, count } = this.bodies;
     this.gap = [0, 0];
@@ -136,8 +136,8 @@ class Viewer {
     }
     const width = this.stage.clientWidth, height = this.stage.clientHeight, tall = high - low || 1;
     const across = (width - 90) / (2 * wide || 1);
-    // Two long bodies lie above each other, two round ones side by side: far enough apart to follow
-    // the lines between them, also near by.
+    // Two long bodies are drawn one above the other, two round bodies side by side, far enough apart
+    // to follow the lines between them at any zoom.
     if (this.round) {
       const apart = (magnify) => this.apart * 2.6 * wide / Math.sqrt(magnify);
       this.scale = this.magnify * Math.min((width - 90) / (2 * wide + apart(1)), (height - 100) / tall);
@@ -149,7 +149,7 @@ class Viewer {
     }
   }
 
-  // Place of a seen point on the stage, in CSS pixels.
+  // Position on the stage of a point of the view, in CSS pixels.
   onStage([x, y]) {
     return [this.stage.clientWidth / 2 + x * this.scale + this.pan[0],
             this.stage.clientHeight / 2 - y * this.scale + this.pan[1]];
@@ -186,7 +186,7 @@ class Viewer {
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.enable(gl.DEPTH_TEST);
     for (const [used, array] of [[this.bodyProgram, this.bodyArray], [this.lineProgram, this.lineArray]]) {
-      gl.useProgram(used.made);
+      gl.useProgram(used.linked);
       gl.uniformMatrix3fv(used.at.turn, true, this.turn);
       gl.uniform3fv(used.at.middle, this.middle);
       gl.uniform2f(used.at.zoom, 2 * this.scale / width, 2 * this.scale / height);
@@ -238,7 +238,7 @@ class Viewer {
       const dot = (a, b) => s[3 * a] * t[3 * b] + s[3 * a + 1] * t[3 * b + 1] + s[3 * a + 2] * t[3 * b + 2];
       const xx = dot(0, 0), xy = dot(0, 1), yy = dot(1, 1);
       const q = (yy * dx * dx - 2 * xy * dx * dy + xx * dy * dy) / (xx * yy - xy * xy);
-      const near = Math.hypot(dx, dy) * this.scale < 4;  // tiny bodies can be hit as well
+      const near = Math.hypot(dx, dy) * this.scale < 4;  // tiny bodies can be picked as well
       if (q > 1 && !near) continue;
       const depth = at[2] + Math.sqrt(dot(2, 2)) * Math.sqrt(Math.max(0, 1 - q));
       if (depth > front) { front = depth; best = i; }
@@ -266,7 +266,7 @@ class Viewer {
     this.ask();
   }
 
-  // Bring a body, or what lies between two, to the middle, near enough to see it.
+  // Zoom in on a body, or on the middle between two bodies.
   goTo(body, magnify, other = -1) {
     this.magnify = Math.max(this.magnify, magnify);
     this.pan = [0, 0];
@@ -310,7 +310,7 @@ function listen(view) {
   stage.addEventListener("pointerup", release);
   stage.addEventListener("pointercancel", release);
   stage.addEventListener("pointerleave", () => { active = false; view.onHover(-1); });
-  // The wheel scrolls the page until the picture was clicked: nobody gets caught in it.
+  // The wheel scrolls the page until the picture is clicked, so that scrolling does not stop at it.
   stage.addEventListener("wheel", (event) => {
     if (!active && !event.ctrlKey) return;
     event.preventDefault();

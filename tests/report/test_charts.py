@@ -1,11 +1,9 @@
-"""Axes with round numbers, whatever the data."""
+"""Figures of the page: axes with round numbers, whatever the data; escaped text."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.report.charts import duration
-from eutely.report.svg import Frame, label, ticks
+from eutely.report.charts import Frame, label, ticks, times
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
@@ -29,15 +27,13 @@ def test_a_single_value_has_an_axis() -> None:
     assert "<text" in frame.svg("a figure")
 
 
-def test_words_in_a_figure_are_escaped() -> None:
+def test_text_in_a_figure_is_escaped() -> None:
     frame = Frame((0, 1), (0, 1))
     frame.dot(0.5, 0.5, "<b>")
     assert "<b>" not in frame.svg('"quoted"')
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.123, "0.12 s"), (59.0, "59 s"), (61.2, "1 min 1 s"), (3720.0, "1 h 2 min")],
-)
-def test_times_are_told_as_people_do(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+def test_every_step_has_a_bar_even_if_it_ran_twice() -> None:
+    figure = times((("round", 1.0), ("fit", 2.0), ("round", 4.0)))
+    assert figure.count('class="bar"') == 3
+    assert [figure.count(f">{text}<") for text in ("round", "1 s", "2 s", "4 s")] == [2, 1, 1, 1]
