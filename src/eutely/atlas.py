@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from html import escape
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -181,9 +183,35 @@ class Atlas:
         named = sum(map(bool, self.names))
         return f"<Atlas: {len(self)} cells, {named} named, from {self.specimens} specimens>"
 
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        rows = {
+            "cells": len(self),
+            "named": sum(map(bool, self.names)),
+            "rare": int(self.rare.sum()),
+            "specimens": self.specimens,
+            "length x width": f"{self.size[0]:.4g} x {self.size[1]:.4g} {escape(self.unit)}",
+            "features": escape(", ".join(self.features)) or "none",
+        }
+        cells = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in rows.items())
+        return f"<table><caption>Atlas</caption>{cells}</table>"
+
     def named(self, names: Sequence[str]) -> Atlas:
         """Return the atlas with other names, one per cell."""
         return replace(self, names=tuple(names))
+
+    def save(self, path: Path | str) -> None:
+        """Write the atlas to a file (``.h5``), whole or not at all."""
+        from eutely.io.atlas import write_atlas
+
+        write_atlas(self, path)
+
+    @classmethod
+    def load(cls, given: Path | str) -> Atlas:
+        """Read an atlas: a file, a run folder, or the name of one that comes with eutely."""
+        from eutely.io.atlas import open_atlas
+
+        return open_atlas(given)
 
 
 def _locked(values: ArrayLike, dtype: type[Any], shape: tuple[int, ...], key: str) -> NDArray[Any]:

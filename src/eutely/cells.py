@@ -46,6 +46,15 @@ class Cells:
         """Return the same specimens with other cells: (N, m), the nucleus of each cell, or -1."""
         return replace(self, nuclei=tuple(np.ascontiguousarray(nuclei)))
 
+    def seen(self) -> NDArray[np.int64]:
+        """Return (m,), the number of specimens that have each cell."""
+        return np.asarray((np.array(self.nuclei) >= 0).sum(axis=0))
+
+    def present(self) -> Cells:
+        """Return the cells that at least one specimen has."""
+        seen = self.seen() > 0
+        return self if seen.all() else self.with_nuclei(np.array(self.nuclei)[:, seen])
+
     def places(self, *, posed: bool = False) -> NDArray[np.float64]:
         """Return (N, m, 3), where each specimen has each cell; NaN where it has none.
 

@@ -147,7 +147,7 @@ def centred(cells: Cells) -> Cells:
     Fits to noisy places shrink specimens a little towards the mean in every round. Taking the mean
     warp out again keeps the frame of the atlas that of the poses.
     """
-    seen = (np.array(cells.nuclei) >= 0).any(axis=0)
+    seen = cells.seen() > 0
     means = np.nanmean(cells.places()[:, seen], axis=0)
     goal = np.nanmean(cells.places(posed=True)[:, seen], axis=0)
     back = fit_warp(means, goal, np.ones(len(means)), span_of(means, cells.body))

@@ -10,27 +10,38 @@ from pydantic_core import ErrorDetails
 from eutely.config.model import Config, Section
 from eutely.errors import ConfigError
 
+PAPER: Mapping[str, Any] = {
+    "method": "learn",
+    "costs": {"neighbours": 8},
+    "realign": {"iterations": 7},
+    "learn": {
+        "specimens": 15,
+        "loss": "sync",
+        "trials_linear": 500,
+        "trials_sparsity": 500,
+        "trials_offsets": 500,
+        "c0": 10000.0,
+        "most_candidates": 12000,
+        "tolerance": 0.0005,
+    },
+    "multi": {"synchronisation": "dense", "c0": 40.0},
+    "atlas": {"c0": 10000.0},
+    "estimate": {"features": "none"},
+}
+"""What the two presets with the paper's method have in common."""
+
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "paper": {
-        "method": "learn",
-        "costs": {"neighbours": 8},
-        "realign": {"iterations": 7},
-        "learn": {
-            "specimens": 15,
-            "loss": "sync",
-            "trials_linear": 500,
-            "trials_sparsity": 500,
-            "trials_offsets": 500,
-            "c0": 10000.0,
-            "most_candidates": 12000,
-            "tolerance": 0.0005,
-        },
-        "multi": {"synchronisation": "dense", "c0": 40.0},
-        "atlas": {"model": "joint", "rounds": 2, "c0": 10000.0},
+        **PAPER,
+        "realign": {"iterations": 7, "warp": False},
+        "atlas": {"c0": 10000.0, "model": "offsets", "rounds": 0},
     },
+    "paper-plus": {**PAPER, "atlas": {"c0": 10000.0, "model": "joint", "rounds": 2}},
 }
-"""What differs from the settings' own defaults, by name of the preset."""
+"""What differs from the settings' own defaults, by name of the preset. ``paper`` is the paper's method
+step by step; ``paper-plus`` adds a smooth warp, cells that predict each other, and two rounds of
+matching all specimens to atlases of others."""
 
 
 def resolve(

@@ -233,7 +233,8 @@ def match_jointly(
         (n,), the cell that each nucleus must be.
     """
     spurious = fit.rates.spurious > LOWEST_RATE and bool(model.crowding.any())
-    start, cooling = model.means, COOLING
+    start = model.means
+    cooling: tuple[float, ...] = COOLING
     for left in reversed(range(refits + spurious)):
         if spurious:
             fit = replace(fit, crowd=crowd(fit.warped, model.body.spacing, model.crowding))

@@ -31,11 +31,15 @@ PLAIN: dict[str, type] = {
     "warp": bool,
     "scale": bool,
     "c0": float,
-    "least": int,
+    "k_min": int,
     "tau_centroid": float,
     "tau_radius": float,
 }
 """Fields kept as attributes; provenance is JSON, everything else a dataset."""
+
+IN_FILE = {"k_min": "least"}
+"""Attributes of the file that are called otherwise than the fields: files of schema 1 stay as they
+are."""
 
 TEXTS = ("names", "features")
 """Fields that are lists of words."""
@@ -47,7 +51,7 @@ def write_atlas(atlas: Atlas, path: Path | str) -> None:
         file.attrs["format"] = FORMAT
         file.attrs["schema"] = SCHEMA
         for key in PLAIN:
-            file.attrs[key] = getattr(atlas, key)
+            file.attrs[IN_FILE.get(key, key)] = getattr(atlas, key)
         file.attrs["provenance"] = json.dumps(dict(atlas.provenance), sort_keys=True)
         for key in TEXTS:
             texts = np.array([one.encode() for one in getattr(atlas, key)], dtype="S")
@@ -100,7 +104,10 @@ def _read(file: Any, place: Path) -> Atlas:
     }
     for key in TEXTS:
         values[key] = tuple(one.decode() for one in values.get(key, np.array([])).tolist())
-    values |= {key: kind(file.attrs[key]) for key, kind in PLAIN.items() if key in file.attrs}
+    for key, kind in PLAIN.items():
+        stored = IN_FILE.get(key, key)
+        if stored in file.attrs:
+            values[key] = kind(file.attrs[stored])
     values["provenance"] = json.loads(file.attrs["provenance"])
     try:
         return Atlas(**values)

@@ -1,4 +1,4 @@
-"""Two specimens as they come from files: common pose and size, then graph matching."""
+"""Match two specimens as they come from files: common pose and size, then graph matching."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
+from eutely.align.affine import FEWEST_MATCHES, least_squares
+from eutely.align.target import ALL_MATCHED
 from eutely.costs.gaussian import Costs, between
-from eutely.pose import Pose, orient, straighten
+from eutely.geometry import spacing
+from eutely.pose import Pose, oriented
 from eutely.solver import solve
-from eutely.solver.lap_dense import lap_dense
+from eutely.solver.meanfield import assign
+from eutely.solver.softassign import Rules, centres_of
 from eutely.specimen import Specimen
 
 SPREAD_POSITION = (0.7, 0.23, 0.15)
@@ -24,14 +27,14 @@ SPREAD_OFFSET = (0.92, 0.17, 0.23)
 SPREAD_SIZE = (1.0, 1.0, 1.0)
 """The same of semi-axes: wide, since segmentations differ in size more than in place."""
 
-UNASSIGNED = 300.0
+C0 = 300.0
 """Cost of leaving a nucleus unmatched: about one of two whole worms stays so, as in the paper."""
 
-POSES = 4
-"""Poses of the second specimen that are tried: both rolls and both directions of the body."""
-
-ROUNDS = 3
+FITS = 3
 """Affine fits to the matches so far."""
+
+FREEDOM = 1.0
+"""Degrees of freedom of the costs by which poses compare: nuclei far off hardly count."""
 
 KEPT = 0.8
 """Share of the matches, the nearest ones, that an affine fit uses."""
@@ -52,7 +55,7 @@ class Match:
         (n,) float64, between the two in the common frame, in the first one's unit; NaN where
         unmatched.
     pose
-        of the second specimen that fits best, after `eutely.pose.straighten`.
+        of the second specimen that fits best, after it was straightened.
     """
 
     partners: NDArray[np.int32]
@@ -76,49 +79,39 @@ def match(first: Specimen, second: Specimen, *, effort: str = "default", seed: i
     seed
         of the solver.
     """
-    first, second = straighten(first), straighten(second)
-    target = orient(first)[0]
-    left = target.apply(first)
-    spacing = _spacing(left)
-    variances = np.array(SPREAD_POSITION) * spacing**2
+    left_oriented, right_oriented = oriented(first), oriented(second)
+    target = left_oriented.poses[0]
+    left = target.apply(left_oriented.specimen)
+    distance = spacing(left.centroids)
+    variances = np.array(SPREAD_POSITION) * distance**2
     trials: list[tuple[float, int, Pose, Specimen, NDArray[np.int32]]] = []
-    for pose in orient(second)[:POSES]:
-        right = pose.apply(second, size=target.size)
-        cost, partners = _assigned(left.centroids, right.centroids, variances)
+    for pose in right_oriented.poses:
+        right = pose.apply(right_oriented.specimen, size=target.size)
+        partners, cost = _assigned(left.centroids, right.centroids, variances)
         trials.append((cost, len(trials), pose, right, partners))
     _, _, pose, right, partners = min(trials, key=lambda trial: trial[:2])
-    for _ in range(ROUNDS):
+    for _ in range(FITS):
         right = _fitted(left, right, partners)
-        _, partners = _assigned(left.centroids, right.centroids, variances)
+        partners, _ = _assigned(left.centroids, right.centroids, variances)
     problem = between(
         left,
         right,
         variances,
-        np.array(SPREAD_SIZE) * spacing**2,
-        np.array(SPREAD_OFFSET) * spacing**2,
-        Costs(unassigned=UNASSIGNED, tau_rad=1.0),
+        np.array(SPREAD_SIZE) * distance**2,
+        np.array(SPREAD_OFFSET) * distance**2,
+        Costs(c0=C0, tau_radius=1.0),
     )
     partners = solve(problem, effort, seed=seed).matching
     distances = np.linalg.norm(left.centroids - right.centroids[partners], axis=1)
     return Match(partners, np.where(partners >= 0, distances, np.nan), pose)
 
 
-def _spacing(specimen: Specimen) -> float:
-    """Return the median distance to the nearest neighbour."""
-    distances, _ = KDTree(specimen.centroids).query(specimen.centroids, [2])
-    return float(np.median(distances))
-
-
 def _assigned(
     left: NDArray[np.float64], right: NDArray[np.float64], variances: NDArray[np.float64]
-) -> tuple[float, NDArray[np.int32]]:
-    """Return cost and partners of the linear assignment; the cost of a pair levels off."""
-    squares = (((left[:, None] - right[None]) ** 2) / variances).sum(axis=2)
-    costs = np.log1p(squares)
-    # All costs negative, so that as many as possible are matched.
-    partners, _, _ = lap_dense(np.ascontiguousarray(costs - costs.max() - 1.0))
-    chosen = np.flatnonzero(partners >= 0)
-    return float(costs[chosen, partners[chosen]].sum()), partners
+) -> tuple[NDArray[np.int32], float]:
+    """Return partners and cost of the linear assignment; the cost of a pair levels off."""
+    centres = centres_of(np.broadcast_to(np.diag(variances), (len(left), 3, 3)))
+    return assign(left, centres, right, Rules(FREEDOM, ALL_MATCHED))
 
 
 def _fitted(left: Specimen, right: Specimen, partners: NDArray[np.int32]) -> Specimen:
@@ -127,11 +120,9 @@ def _fitted(left: Specimen, right: Specimen, partners: NDArray[np.int32]) -> Spe
     goal, given = left.centroids[chosen], right.centroids[partners[chosen]]
     distances = np.linalg.norm(goal - given, axis=1)
     near = distances <= np.quantile(distances, KEPT)
-    if near.sum() < 4:
+    if near.sum() < FEWEST_MATCHES:
         return right
-    design = np.column_stack([given[near], np.ones(near.sum())])
-    solution = np.linalg.lstsq(design, goal[near], rcond=None)[0]
-    matrix, shift = solution[:3].T, solution[3]
+    matrix, shift = least_squares(given[near], goal[near])
     lengths = np.linalg.svd(matrix, compute_uv=False)
     if np.linalg.det(matrix) <= 0 or lengths.max() > STRETCH or lengths.min() < 1 / STRETCH:
         return right

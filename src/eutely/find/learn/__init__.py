@@ -144,4 +144,5 @@ def improved(context: Context, cells: Cells, number: int) -> Cells:  # noqa: ARG
         cells, settings.estimate, context.executor, parts=parts, afresh=False
     )
     log.info("cost of specimens that were held out: %.1f", cost)
-    return warped_to_mean(cells, settings.estimate)
+    # A cell may lose its last nucleus to its neighbours.
+    return warped_to_mean(cells.present(), settings.estimate)
