@@ -11,24 +11,24 @@ from typing import Any, TypeVar
 import numpy as np
 
 from eutely import Specimen, evaluate, read
+from eutely.align.consensus import Aligned
 from eutely.atlas import Atlas
 from eutely.cliques import Cliques, Matchings
 from eutely.config import Config
 from eutely.evaluation import Evaluation, majority_names, pre_atlas
 from eutely.execute import Executor
-from eutely.store.files import Journal
-from eutely.record import Record, digest
-from eutely.store.folder import RunFolder
 from eutely.find.learn import Learned
 from eutely.find.learn import cells as steps
 from eutely.find.learn.records import aligned_of, aligned_saved, matchings_of, matchings_saved
-from eutely.pairs import match_pairs
-from eutely.learned import Parameters
-from eutely.tasks.estimator import Estimator
-from eutely.frame import Framed, framed, in_order
-from eutely.tasks.refined import improved
-from eutely.align.consensus import Aligned
 from eutely.find.refine import Cohort
+from eutely.frame import Framed, framed, in_order
+from eutely.learned import Parameters
+from eutely.pairs import PairRules, match_pairs
+from eutely.record import Record, digest
+from eutely.store.folder import RunFolder
+from eutely.store.journal import Journal
+from eutely.tasks.estimator import Estimator
+from eutely.tasks.refined import improved
 from figures import Figures, keep, table
 from published import PUBLISHED
 from worms import DATA, worms
@@ -136,11 +136,12 @@ class Lab:
         options = {"neighbours": self.config.costs.neighbours, "allowed": True} | how
         places = digest([cohort.frames, cohort.radii])
         key = [self.frame.key, places, parameters.as_dict(), options, c0]
-        given = (cohort.frames, cohort.radii, parameters, c0, self.executor)
+        allowed = bool(options["allowed"])
+        rules = PairRules(parameters, c0, **{k: v for k, v in options.items() if k != "allowed"})
         return self.run.stage(
             "match",
             key,
-            lambda: match_pairs(*given, **options),
+            lambda: match_pairs(cohort.frames, cohort.radii, rules, self.executor, allowed=allowed),
             matchings_saved,
             matchings_of,
         )

@@ -24,23 +24,23 @@ from typing import Any
 import numpy as np
 
 from eutely import evaluate
+from eutely.align.consensus import Aligned
 from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.costs.gaussian import Costs, between
 from eutely.execute import open_executor
-from eutely.io.atlas import write_atlas
-from eutely.store.folder import open_run
 from eutely.find.learn import cells as steps
 from eutely.find.learn.work import loss_of
-from eutely.multi import MultiProblem, solve_direct, synchronise
-from eutely.pairs import match_pairs
-from eutely.learned import Parameters, Triple
-from eutely.frame import Framed
-from eutely.tasks.weighed import weights_by_name
-from eutely.align.consensus import Aligned
-from eutely.find.refine import Cohort
-from eutely.specimen import Specimen
 from eutely.find.named import cells_by_name, names_of
+from eutely.find.refine import Cohort
+from eutely.frame import Framed
+from eutely.io.atlas import write_atlas
+from eutely.learned import Parameters, Triple
+from eutely.multi import MultiProblem, solve_direct, synchronise
+from eutely.pairs import PairRules, match_pairs
+from eutely.specimen import Specimen
+from eutely.store.folder import open_run
+from eutely.tasks.weighed import weights_by_name
 from figures import Figures
 from laboratory import Lab, TimedRun, among, changed, figures, part, watch
 
@@ -334,7 +334,8 @@ def trials(lab: Lab, count: int = 10) -> None:
     def loss(kind: str) -> Figures:
         own = [cohort.frames[one] for one in found.specimens]
         radii = [cohort.radii[one] for one in found.specimens]
-        matchings = match_pairs(own, radii, found.parameters, 1e4, lab.executor, allowed=True)
+        rules = PairRules(found.parameters, 1e4)
+        matchings = match_pairs(own, radii, rules, lab.executor, allowed=True)
         loss_of(matchings, kind)
         start = time.process_time()
         loss_of(matchings, kind)

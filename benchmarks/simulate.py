@@ -15,9 +15,9 @@ from scipy.interpolate import BSpline
 from scipy.spatial.distance import cdist
 
 from eutely import Specimen, read, simulate
+from eutely.geometry import neighbour_distances
 from eutely.simulation import difficulty
 from eutely.simulation.difficulty import assigned
-from eutely.simulation.plan import nearest_distances
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("EUTELY_DATA", HERE.parents[1] / "shared" / "data"))
@@ -31,7 +31,7 @@ def measure(cohort: Sequence[Specimen]) -> dict[str, object]:
     residuals, mean = found.residuals, found.mean
     station = np.argsort(np.argsort(-mean[:, 0])) * 4 // len(mean)
     fitted = mean + residuals
-    near = np.concatenate([nearest_distances(worm.centroids) for worm in cohort])
+    near = np.concatenate([neighbour_distances(worm.centroids) for worm in cohort])
     cell = np.sqrt(np.mean(residuals**2, axis=0))
     smooth, rest = warped(mean, residuals)
     part = [assigned_in(fitted / found.sd, mean / found.sd, station == q) for q in range(4)]

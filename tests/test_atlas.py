@@ -49,9 +49,9 @@ def test_a_file_gives_the_atlas_back(tmp_path: Path) -> None:
 
 
 def test_a_file_remembers_how_specimens_are_matched(tmp_path: Path) -> None:
-    write_atlas(replace(pair(), model="offsets", c0=50.0, least=3, tau_radius=2.5), tmp_path / "a")
+    write_atlas(replace(pair(), model="offsets", c0=50.0, k_min=3, tau_radius=2.5), tmp_path / "a")
     again = read_atlas(tmp_path / "a")
-    assert (again.model, again.c0, again.least) == ("offsets", 50.0, 3)
+    assert (again.model, again.c0, again.k_min) == ("offsets", 50.0, 3)
     assert (again.tau_centroid, again.tau_radius) == (8.0, 2.5)
 
 
@@ -85,7 +85,7 @@ def test_an_atlas_cannot_be_changed() -> None:
         ("names", ("A",), "1 names for 2 cells"),
     ],
 )
-def test_what_is_wrong_is_said(key: str, value: object, message: str) -> None:
+def test_errors_name_what_is_wrong(key: str, value: object, message: str) -> None:
     with pytest.raises(AtlasError, match=message):
         replace(pair(), **{key: value})
 
@@ -95,7 +95,7 @@ def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
     write_atlas(pair(), path)
     with h5py.File(path, "a") as file:
         file.attrs["schema"] = SCHEMA + 1
-    with pytest.raises(ReadError, match="newer than the"):
+    with pytest.raises(ReadError, match=f"schema {SCHEMA + 1}, expected at most {SCHEMA}"):
         read_atlas(path)
 
 

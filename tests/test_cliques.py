@@ -47,7 +47,7 @@ def test_pair_given_twice_is_refused():
 
 @pytest.mark.parametrize(
     ("starts", "partners", "words"),
-    [([0, 2], [0, 1], "wrong length"), ([0, 3], [0, 1], "2 partners, expected 3")],
+    [([0, 2], [0, 1], "do not fit the sizes"), ([0, 3], [0, 1], "2 partners, expected 3")],
 )
 def test_arrays_must_fit_each_other(starts, partners, words):
     with pytest.raises(ProblemError, match=words):

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from eutely.errors import EutelyError, ExecuteError, SpecimenError
 from eutely.execute import Executor, open_executor
-from eutely.execute.chunks import split
-from eutely.execute.cluster import SMALL
-from eutely.execute.interrupts import Interrupts
+from eutely.execute.cluster import SMALL, Interrupts
+from eutely.execute.threads import split
 from eutely.specimen import Specimen
 from executor_tasks import (
     always_die,
@@ -43,9 +42,9 @@ pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 def opened() -> Iterator[dict[str, Executor]]:
     """All executors, opened once for the module."""
     with (
-        open_executor(workers=1) as one,
-        open_executor(workers=3) as three,
-        open_executor(dask="local:2") as dask,
+        open_executor(1) as one,
+        open_executor(3) as three,
+        open_executor("local:2") as dask,
     ):
         yield {"one thread": one, "three threads": three, "dask": dask}
 
@@ -86,11 +85,11 @@ def test_progress_ends_at_the_total(executor: Executor) -> None:
     seen: list[tuple[int, int]] = []
     thread = []
 
-    def progress(done: int, total: int) -> None:
+    def on_done(done: int, total: int) -> None:
         seen.append((done, total))
         thread.append(threading.get_ident())
 
-    assert len(list(executor.map(square, range(10), chunk=4, progress=progress))) == 10
+    assert len(list(executor.map(square, range(10), chunk=4, on_done=on_done))) == 10
     assert seen == [(0, 10), (4, 10), (8, 10), (10, 10)]
     assert set(thread) == {threading.get_ident()}
 
@@ -156,7 +155,7 @@ def test_a_killed_worker_costs_time_only(opened: dict[str, Executor], tmp_path: 
 
 def test_a_running_scheduler_is_used_and_left_running(opened: dict[str, Executor]) -> None:
     address = opened["dask"]._client.scheduler.address  # type: ignore[attr-defined]
-    with open_executor(dask=address) as executor:
+    with open_executor(address) as executor:
         assert list(executor.map(square, range(9))) == [item * item for item in range(9)]
     assert list(opened["dask"].map(square, [3])) == [9]
 
@@ -166,11 +165,11 @@ def test_workers_with_another_version_are_refused(
 ) -> None:
     address = opened["dask"]._client.scheduler.address  # type: ignore[attr-defined]
     monkeypatch.setattr("importlib.metadata.version", lambda name: "99.0")
-    with pytest.raises(ExecuteError, match=r"here runs 99\.0"), open_executor(dask=address):
+    with pytest.raises(ExecuteError, match=r"expected 99\.0 as on this"), open_executor(address):
         pass
 
 
-def test_absent_workers_are_told_and_a_lost_scheduler_is_one_line(
+def test_absent_workers_are_reported_and_a_lost_scheduler_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No worker ever joins the scheduler, which is killed when the executor says so."""
@@ -191,40 +190,40 @@ def test_absent_workers_are_told_and_a_lost_scheduler_is_one_line(
         with (
             dask_config.set({"distributed.comm.timeouts.connect": "1s"}),
             pytest.raises(ExecuteError, match="was lost"),
-            open_executor(dask=str(file)) as executor,
+            open_executor(str(file)) as executor,
         ):
             list(executor.map(square, [1]))
 
 
 def test_work_that_kills_every_worker_is_given_up(opened: dict[str, Executor]) -> None:
-    with pytest.raises(ExecuteError, match="ended several Dask workers"):
+    with pytest.raises(ExecuteError, match="killed several Dask workers"):
         list(opened["dask"].map(always_die, [0]))
 
 
 @pytest.mark.parametrize(
-    ("workers", "dask", "message"),
+    ("workers", "message"),
     [
-        (0, None, "workers is 0"),
-        (2, "local:2", "choose one"),
-        (None, "local:x", "local:N"),
-        (None, "local:0", "local:N"),
-        (None, "somewhere", "expected local:N, an address"),
-        (None, "tcp://127.0.0.1:1", "no Dask scheduler answers"),
-        (None, "absent.json", "no Dask scheduler answers"),
+        (0, "workers is 0"),
+        ("local:x", "expected local:N"),
+        ("local:0", "expected local:N"),
+        ("4", "expected a number of threads"),
+        ("somewhere", "for Dask local:N, an address"),
+        ("tcp://127.0.0.1:1", "no Dask scheduler answers"),
+        ("absent.json", "no Dask scheduler answers"),
     ],
 )
 def test_bad_places_are_one_line(
-    workers: int | None, dask: str | None, message: str, monkeypatch: pytest.MonkeyPatch
+    workers: int | str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eutely.execute.cluster.PATIENCE", 0.5)
-    with pytest.raises(EutelyError, match=message) as caught, open_executor(workers, dask):
+    with pytest.raises(EutelyError, match=message) as caught, open_executor(workers):
         pass
     assert "\n" not in str(caught.value)
 
 
 def test_absent_dask_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ExecuteError, match=r"eutely\[dask\]"), open_executor(dask="local:1"):
+    with pytest.raises(ExecuteError, match=r"eutely\[dask\]"), open_executor("local:1"):
         pass
 
 
@@ -269,11 +268,11 @@ from eutely.execute import open_executor
 def slow(item):
     time.sleep(0.05)
 if __name__ == "__main__":
-    place = {"workers": 2} if sys.argv[1] == "threads" else {"dask": "local:1"}
+    workers = 2 if sys.argv[1] == "threads" else "local:1"
     try:
-        with open_executor(**place) as executor:
-            progress = lambda done, total: print(done, flush=True)
-            list(executor.map(slow, range(100_000), chunk=4, progress=progress))
+        with open_executor(workers) as executor:
+            on_done = lambda done, total: print(done, flush=True)
+            list(executor.map(slow, range(100_000), chunk=4, on_done=on_done))
     except KeyboardInterrupt:
         sys.exit(130)
 """

@@ -6,10 +6,14 @@ from numpy.typing import NDArray
 
 from eutely.cliques import Matchings
 from eutely.execute import Executor, open_executor
-from eutely.pairs import candidates_of_a_pair, match_pairs
 from eutely.learned import Parameters
+from eutely.pairs import PairRules, candidates_of_a_pair, cost_of_a_match, match_pairs
+from eutely.solver.lap_dense import lap_dense
 
 EQUAL = Parameters.unlearned(1.0)
+DENSE = PairRules(EQUAL, 100.0, dense=True)
+LINEAR = PairRules(EQUAL, 100.0, neighbours=0)
+FAST = PairRules(EQUAL, 100.0, effort="fast")
 
 
 def jumbled(seed: int = 0) -> tuple[list[NDArray[np.float64]], list[NDArray[np.int64]]]:
@@ -33,67 +37,87 @@ def right(matchings: Matchings, orders: list[NDArray[np.int64]]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("how", [{"dense": True}, {"neighbours": 0}, {"effort": "fast"}])
-def test_cells_find_each_other_whoever_works(how: dict[str, object]) -> None:
+@pytest.mark.parametrize("rules", [DENSE, LINEAR, FAST])
+def test_cells_find_each_other_whoever_works(rules: PairRules) -> None:
     frames, orders = jumbled()
-    found = []
+    results = []
     for workers in (1, 2):
         with open_executor(workers) as executor:
-            found.append(match_pairs(frames, None, EQUAL, 100.0, executor, **how))  # type: ignore[arg-type]
-    assert len(found[0]) == 6
-    assert right(found[0], orders)
-    np.testing.assert_array_equal(found[0].partners, found[1].partners)
+            results.append(match_pairs(frames, None, rules, executor))
+    assert len(results[0]) == 6
+    assert right(results[0], orders)
+    np.testing.assert_array_equal(results[0].partners, results[1].partners)
+
+
+def test_dense_matchings_are_those_of_the_formula(executor: Executor) -> None:
+    random = np.random.default_rng(4)
+    frames = [random.uniform(0, 5, (n, 3)) for n in (15, 20)]
+    radii = [random.uniform(1, 2, frame.shape) for frame in frames]
+    radii[0][3] = radii[1][7] = np.nan
+    learned = Parameters((1.0, 2.0, 3.0), (0.2, 0.3, 0.5), (1, 1, 1))
+    matchings = match_pairs(frames, radii, PairRules(learned, 4.0, dense=True), executor)
+    place = (frames[0][:, None] - frames[1]) ** 2 / learned.centroids
+    size = (radii[0][:, None] - radii[1]) ** 2 / learned.radii
+    costs = place.sum(axis=2) + np.nan_to_num(size.sum(axis=2)) - 4.0
+    np.testing.assert_array_equal(matchings.of(0), lap_dense(costs)[0])
+    assert 0 < matchings.matched < 15
 
 
 @pytest.fixture(scope="module")
 def executor() -> Executor:
-    with open_executor(1) as one:
-        yield one
+    with open_executor(1) as opened:
+        yield opened
 
 
 def test_what_costs_more_than_c0_stays_unmatched(executor: Executor) -> None:
     frames = [np.array([[0.0, 0, 0], [5, 0, 0]]), np.array([[0.0, 0, 1], [9, 0, 0]])]
-    found = match_pairs(frames, None, EQUAL, 10.0, executor, dense=True)
-    assert found.partners.tolist() == [0, -1]
+    matchings = match_pairs(frames, None, DENSE._replace(c0=10.0), executor)
+    assert matchings.partners.tolist() == [0, -1]
 
 
 def test_sizes_decide_between_equal_places_and_unknown_ones_do_not(executor: Executor) -> None:
     frames = [np.array([[0.0, 1, 0], [0, -1, 0]]), np.array([[0.1, 0, 0], [-0.1, 0, 0]])]
     sizes = [np.full((2, 3), 1.0), np.full((2, 3), 1.0)]
     sizes[0][1], sizes[1][0] = 2.0, 2.0
-    for how in ({"dense": True}, {"neighbours": 0}):
-        found = match_pairs(frames, sizes, EQUAL, 100.0, executor, **how)  # type: ignore[arg-type]
-        assert found.partners.tolist() == [1, 0]
+    for rules in (DENSE, LINEAR):
+        matchings = match_pairs(frames, sizes, rules, executor)
+        assert matchings.partners.tolist() == [1, 0]
         sizes_unknown = [sizes[0], np.full((2, 3), np.nan)]
-        found = match_pairs(frames, sizes_unknown, EQUAL, 100.0, executor, **how)  # type: ignore[arg-type]
-        assert found.matched == 2
+        matchings = match_pairs(frames, sizes_unknown, rules, executor)
+        assert matchings.matched == 2
 
 
-def test_allowed_assignments_are_told_and_counted(executor: Executor) -> None:
+def test_allowed_assignments_are_returned_and_counted(executor: Executor) -> None:
     frames, _ = jumbled()
     narrow = Parameters((1, 1, 1), (1, 1, 1), (1, 1, 1), 2, 0.0, 0.0)
-    found = match_pairs(frames, None, narrow, 100.0, executor, neighbours=0, allowed=True)
-    assert found.allowed is not None
+    matchings = match_pairs(
+        frames, None, LINEAR._replace(parameters=narrow), executor, allowed=True
+    )
+    assert matchings.allowed is not None
     # At least two of each left nucleus, at most two of each nucleus of either side.
-    assert 38 <= candidates_of_a_pair(found) <= 80
-    dense = match_pairs(frames, None, narrow, 100.0, executor, dense=True)
+    assert 38 <= candidates_of_a_pair(matchings) <= 80
+    dense = match_pairs(frames, None, DENSE._replace(parameters=narrow), executor)
     assert candidates_of_a_pair(dense) == (3 * 400 + 3 * 380) / 6
 
 
 def test_only_the_pairs_asked_for(executor: Executor) -> None:
     frames, _ = jumbled()
-    told: list[tuple[int, int]] = []
-    found = match_pairs(
+    calls: list[tuple[int, int]] = []
+    matchings = match_pairs(
         frames,
         None,
-        EQUAL,
-        100.0,
+        DENSE,
         executor,
-        dense=True,
         pairs=np.array([[1, 3]]),
-        progress=lambda done, total: told.append((done, total)),
+        on_done=lambda done, total: calls.append((done, total)),
     )
-    assert found.pairs.tolist() == [[1, 3]]
-    assert told[-1] == (1, 1)
-    everything = match_pairs(frames, None, EQUAL, 100.0, executor, dense=True)
-    np.testing.assert_array_equal(found.of(0), everything.of(everything.numbers()[1, 3]))
+    assert matchings.pairs.tolist() == [[1, 3]]
+    assert calls[-1] == (1, 1)
+    everything = match_pairs(frames, None, DENSE, executor)
+    np.testing.assert_array_equal(matchings.of(0), everything.of(everything.numbers()[1, 3]))
+
+
+def test_the_cost_of_a_match_is_that_of_its_distance(executor: Executor) -> None:
+    frames = [np.diag([10.0, 20.0, 30.0]), np.diag([10.0, 20.0, 30.0]) + [0.5, 0.0, 0.0]]
+    sizes = [np.full((3, 3), np.nan)] * 2
+    assert cost_of_a_match(frames, sizes, LINEAR, executor) == pytest.approx(0.25)

@@ -77,14 +77,14 @@ def test_empty_problems_have_the_empty_matching():
     ("arguments", "words"),
     [
         (((2, 2), CANDIDATES, [0, 0, np.nan, 0]), r"costs\[2\] is nan"),
-        (((2, 2), CANDIDATES, [0, 0, 0]), r"shape \(3,\) for 4 candidates"),
+        (((2, 2), CANDIDATES, [0, 0, 0]), r"shape \(3,\), expected \(4,\)"),
         (((1, 2), CANDIDATES, COSTS), "left node 1 of a candidate"),
         (((2, 1), CANDIDATES, COSTS), "right node 1 of a candidate"),
-        (((2, 2), [[0, 0], [0, 0]], [1, 2]), "given twice"),
+        (((2, 2), [[0, 0], [0, 0]], [1, 2]), "occurs twice"),
         (((2, 2), [[0.5, 0]], [1]), "whole numbers"),
         (((2, 2), CANDIDATES, COSTS, [[0, 4]], [1]), "candidate 4 of a pair"),
         (((2, 2), CANDIDATES, COSTS, [[0, 3]], [np.inf]), r"pair_costs\[0\] is inf"),
-        (((2, 2), CANDIDATES, COSTS, [[0, 3]], None), "for 1 pairs"),
+        (((2, 2), CANDIDATES, COSTS, [[0, 3]], None), "one for each of the pairs"),
     ],
 )
 def test_bad_arrays_are_refused(arguments, words):

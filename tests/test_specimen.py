@@ -38,7 +38,7 @@ def test_radii_are_sorted_and_broadcast():
         ({"names": ["a"]}, "1 names for 4 nuclei"),
         ({"radii": [-1, 1, 1, 1]}, "negative radii"),
         ({"features": {"red": [1.0]}}, "feature 'red'"),
-        ({"name": ""}, "needs a name"),
+        ({"name": ""}, "give it a name"),
     ],
 )
 def test_bad_values_are_refused(change, words):

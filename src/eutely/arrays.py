@@ -1,4 +1,4 @@
-"""The flat arrays of a matching problem, and the kernels that lay them out and look them up."""
+"""The flat arrays of a matching problem, and the kernels that build and read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eutely.kernel import kernel
 
 
 class Arrays(NamedTuple):
-    """The flat arrays of a `PairProblem`, in the form in which kernels take them.
+    """The flat arrays of a `PairProblem`, in the form that kernels take.
 
     Attributes
     ----------
@@ -31,10 +31,10 @@ class Arrays(NamedTuple):
         (e,) int32, where the costs with that neighbour start within a row of a full table.
     row_starts
         (c + 1,) int64, the quadratic costs of candidate a are ``row_starts[a] ..
-        row_starts[a + 1]`` of ``values``; every cost stands in the rows of both candidates.
+        row_starts[a + 1]`` of ``values``; every cost is in the rows of both candidates.
     row_items
         (q,) int32, the other candidate of each quadratic cost, ascending within a row; empty
-        when tables are full: then a row holds all candidates of all neighbours in turn.
+        if tables are full: then a row holds all candidates of all neighbours in order.
     values
         (q,) float32, the quadratic costs; 0 for candidates that share a right node.
     lowest
@@ -57,7 +57,7 @@ class Arrays(NamedTuple):
 
 
 def starts_of(nodes: NDArray[np.int32], count: int) -> NDArray[np.int32]:
-    """Return where each of ``count`` nodes starts in the ascending list ``nodes``: (count + 1,)."""
+    """Return (count + 1,) int32, where each node starts in the ascending list ``nodes``."""
     return np.searchsorted(nodes, np.arange(count + 1)).astype(np.int32)
 
 
@@ -92,7 +92,7 @@ def transpose(starts: Any, labels: Any, width: int) -> Any:
 
 @kernel
 def symmetric_rows(left: Any, right: Any, first: Any, second: Any, costs: Any) -> Any:
-    """Return the symmetric rows (starts, other candidates ascending, values) of the pairs."""
+    """Return starts, other candidates (ascending) and values of the symmetric rows of pairs."""
     count = len(left)
     sizes = np.zeros(count + 1, dtype=np.int64)
     for k in range(len(first)):
@@ -103,7 +103,7 @@ def symmetric_rows(left: Any, right: Any, first: Any, second: Any, costs: Any) -
     rows = sizes
     for a in range(count):
         rows[a + 1] += rows[a]
-    # Filled unordered first; transposing a symmetric matrix row by row orders it without a sort.
+    # Filled unordered at first; transposing a symmetric matrix orders its rows without a sort.
     loose_items = np.empty(rows[-1], dtype=np.int32)
     loose_values = np.empty(rows[-1], dtype=np.float32)
     fill = rows[:-1].copy()
@@ -190,7 +190,7 @@ def table_layout(starts: Any, edge_starts: Any, edge_ends: Any) -> Any:
 
 @kernel
 def full_values(p: Any, offsets: Any, full_rows: Any) -> Any:
-    """Return the values of sparse rows as full tables; what was not given is 0."""
+    """Return the values of sparse rows as full tables; missing values are 0."""
     values = np.zeros(full_rows[-1], dtype=np.float32)
     for i in range(len(p.starts) - 1):
         for a in range(p.starts[i], p.starts[i + 1]):
@@ -205,7 +205,7 @@ def full_values(p: Any, offsets: Any, full_rows: Any) -> Any:
 
 @kernel
 def chosen_items(p: Any, labels: Any) -> Any:
-    """Return the candidate of each left node that has the right node ``labels[i]``, or -1."""
+    """Return (n_left,) int32, the candidate of left node i with right node ``labels[i]``, or -1."""
     items = np.full(len(labels), -1, dtype=np.int32)
     for i in range(len(labels)):
         for a in range(p.starts[i], p.starts[i + 1]):
@@ -244,7 +244,7 @@ def pair_cost(p: Any, a: int, b: int) -> float:
 
 @kernel
 def block(p: Any, a: Any, e: Any, out: Any) -> None:
-    """Write the quadratic costs of ``a`` with all candidates of its neighbour by edge ``e``."""
+    """Write to ``out`` the quadratic costs of ``a`` with all candidates of edge ``e``'s end."""
     j = p.edge_ends[e]
     first = p.starts[j]
     width = p.starts[j + 1] - first
@@ -284,9 +284,9 @@ def total_cost(p: Any, items: Any) -> float:
 
 @kernel
 def pair_list(p: Any) -> Any:
-    """Return every quadratic cost once: two candidates and the value, three arrays (q,).
+    """Return every quadratic cost once: three arrays (q,), two candidates and the value.
 
-    Pairs that share a right node, which no matching can use, and zeros are left out.
+    Zeros are left out, and pairs that share a right node, which no matching can use.
     """
     size = len(p.values) // 2 + 1
     first = np.empty(size, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Matchings of all pairs of specimens, and the cliques that make them agree: two nouns."""
+"""Matchings of pairs of specimens, and cliques: matchings of all pairs that agree."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ UNMATCHED = -1
 """Partner of a nucleus that a matching leaves unmatched."""
 
 NO_PAIR = -1
-"""Number of a pair that was not matched."""
+"""Number of a pair of specimens that was not matched."""
 
 
 @dataclass(frozen=True, eq=False)
 class Matchings:
-    """Matchings of pairs of ``N`` specimens, one behind the other in one array.
+    """Matchings of pairs of ``N`` specimens, concatenated in one array.
 
-    Not every pair need be there, specimens may differ in size, nuclei may be unmatched. Four bytes
-    a nucleus and pair: 4,950 matchings of 558 nuclei take 11 MB.
+    Pairs may be missing, specimens may differ in size, nuclei may be unmatched. Four bytes per
+    nucleus and pair: 4,950 matchings of 558 nuclei take 11 MB.
 
     Attributes
     ----------
@@ -35,10 +35,10 @@ class Matchings:
     starts
         (P + 1,) int64, where each pair begins in ``partners``.
     partners
-        int32; for the pair (g, h) ``sizes[g]`` numbers of nuclei of h, ``UNMATCHED`` (-1) where
-        unmatched; no nucleus of h twice.
+        int32; for the pair (g, h) the partners in h of the ``sizes[g]`` nuclei of g, ``UNMATCHED``
+        (-1) where there is none; no nucleus of h twice.
     allowed
-        uint8, or None where every assignment is allowed. One bit an assignment: for each pair
+        uint8, or None if every assignment is allowed. One bit per assignment: for each pair
         ``sizes[g]`` rows of ``ceil(sizes[h] / 8)`` bytes, the lowest bit first. A matching that
         uses a forbidden assignment is an error.
     """
@@ -63,8 +63,8 @@ class Matchings:
         lengths = self.sizes[self.pairs[:, 0]]
         if not np.array_equal(self.starts, _offsets(lengths)):
             raise ProblemError(
-                "matchings have the wrong length; expected one partner (or -1) for each nucleus of "
-                "a pair's first specimen"
+                "starts do not fit the sizes; expected one partner (or -1) for each nucleus of a "
+                "pair's first specimen"
             )
         put("partners", _whole(self.partners, np.int32, "partners"))
         if len(self.partners) != self.starts[-1]:
@@ -77,7 +77,7 @@ class Matchings:
             if bits.shape != (self.allowed_starts()[-1],):
                 raise ProblemError(
                     f"'allowed' has shape {bits.shape}, expected ({self.allowed_starts()[-1]},): "
-                    "one bit an assignment, rows padded to whole bytes"
+                    "one bit per assignment, rows padded to whole bytes"
                 )
             put("allowed", bits)
         self._check_partners()
@@ -88,7 +88,7 @@ class Matchings:
     def _check_pairs(self) -> None:
         sizes, pairs = self.sizes, self.pairs
         if sizes.ndim != 1 or (sizes < 0).any():
-            raise ProblemError("sizes must be a list of whole numbers, none of them negative")
+            raise ProblemError("sizes are negative or not a list; expected (N,) numbers >= 0")
         if pairs.ndim != 2 or pairs.shape[1] != 2:
             raise ProblemError(f"pairs have shape {pairs.shape}, expected (P, 2)")
         wrong = (pairs[:, 0] < 0) | (pairs[:, 0] >= pairs[:, 1]) | (pairs[:, 1] >= len(sizes))
@@ -128,7 +128,7 @@ class Matchings:
         *,
         allowed: Mapping[tuple[int, int], ArrayLike] | None = None,
     ) -> Matchings:
-        """Put the matchings of single pairs together.
+        """Combine the matchings of single pairs.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Matchings:
         if allowed is not None:
             lacking = [key for key in keys if key not in allowed]
             if lacking:
-                raise ProblemError(f"pair {lacking[0]}: no table of allowed assignments")
+                raise ProblemError(f"pair {lacking[0]}: no table of allowed assignments; add it")
             bits = _joined((pack(allowed[key]) for key in keys), np.uint8)
         return cls(
             sizes=size,
@@ -184,11 +184,11 @@ class Matchings:
         return _offsets(sizes[self.pairs[:, 0]] * ((sizes[self.pairs[:, 1]] + 7) // 8))
 
     def of(self, pair: int) -> NDArray[np.int32]:
-        """Return the partners of the pair with that number: (sizes[g],), a view."""
+        """Return (sizes[g],), a view: the partners of the pair with number ``pair``."""
         return self.partners[self.starts[pair] : self.starts[pair + 1]]
 
     def numbers(self) -> NDArray[np.int32]:
-        """Return (N, N): the number of the pair of two specimens, ``NO_PAIR`` where not matched."""
+        """Return (N, N) int32: the number of the pair of two specimens, or ``NO_PAIR``."""
         number = np.full((len(self.sizes), len(self.sizes)), NO_PAIR, np.int32)
         number[self.pairs[:, 0], self.pairs[:, 1]] = np.arange(len(self))
         number[self.pairs[:, 1], self.pairs[:, 0]] = np.arange(len(self))
@@ -197,11 +197,11 @@ class Matchings:
 
 @dataclass(frozen=True, eq=False)
 class Cliques:
-    """A partition of all nuclei of a cohort; a clique holds at most one nucleus of a specimen.
+    """A partition of all nuclei of a cohort; a clique has at most one nucleus per specimen.
 
-    A nucleus without a counterpart is a clique by itself. Numbers are canonical, largest clique
-    first, then by first appearance, so that equal partitions have equal arrays. Indexing gives the
-    cliques of one specimen's nuclei, so ``list(cliques)`` is one array per specimen.
+    A nucleus without a counterpart is a clique by itself. Cliques are numbered by descending size,
+    then by first appearance, so that equal partitions have equal arrays. Indexing gives the cliques
+    of one specimen's nuclei, so ``list(cliques)`` is one array per specimen.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class Cliques:
         labels = _whole(self.labels, np.int64, "labels")
         lengths = np.diff(starts)
         if not len(starts) or starts[0] or (lengths < 0).any() or starts[-1] != labels.size:
-            raise ProblemError("starts of cliques must ascend from 0 to the number of nuclei")
+            raise ProblemError("starts do not ascend from 0 to the number of nuclei; check them")
         specimen = np.repeat(np.arange(len(lengths)), lengths)
         _, first, code, counts = np.unique(
             labels, return_index=True, return_inverse=True, return_counts=True
@@ -227,7 +227,7 @@ class Cliques:
         taken = np.unique(code.astype(np.int64) * max(len(lengths), 1) + specimen)
         if len(taken) != len(labels):
             raise ProblemError(
-                "a clique holds two nuclei of one specimen; expected at most one of each"
+                "a clique has two nuclei of one specimen; expected at most one per specimen"
             )
         rank = np.empty(len(first), np.int32)
         rank[np.lexsort((first, -counts))] = np.arange(len(first), dtype=np.int32)
@@ -248,7 +248,7 @@ class Cliques:
 
     def __getitem__(self, specimen: int) -> NDArray[np.int32]:
         if not -len(self) <= specimen < len(self):
-            raise IndexError(f"specimen {specimen} of {len(self)}")
+            raise IndexError(f"specimen {specimen}, but there are {len(self)}")
         specimen %= len(self)
         return self.labels[self.starts[specimen] : self.starts[specimen + 1]]
 
@@ -265,9 +265,9 @@ class Cliques:
     __hash__ = None  # type: ignore[assignment]  # compared by value, so not hashable
 
     def __repr__(self) -> str:
-        alone = int(np.count_nonzero(self.sizes() == 1))
+        single = int(np.count_nonzero(self.sizes() == 1))
         return (
-            f"<Cliques: {self.count} ({alone} of one nucleus) in {len(self)} specimens, "
+            f"<Cliques: {self.count} ({single} of one nucleus) in {len(self)} specimens, "
             f"{len(self.labels)} nuclei>"
         )
 
@@ -277,7 +277,7 @@ class Cliques:
         return int(self.labels.max(initial=-1)) + 1
 
     def sizes(self) -> NDArray[np.int64]:
-        """Return the number of nuclei of each clique, descending: (count,)."""
+        """Return (count,), the number of nuclei of each clique, descending."""
         return np.bincount(self.labels, minlength=self.count)
 
     def table(self, minimum: int = 1) -> NDArray[np.int32]:
@@ -286,7 +286,7 @@ class Cliques:
         Returns
         -------
         table
-            (cliques, N) int32: position of the member in its specimen, ``UNMATCHED`` where none.
+            (cliques, N) int32: position of the member in its specimen, or ``UNMATCHED``.
         """
         kept = int(np.count_nonzero(self.sizes() >= minimum))
         table = np.full((kept, len(self)), UNMATCHED, np.int32)
@@ -296,7 +296,7 @@ class Cliques:
         return table
 
     def to_matchings(self, pairs: ArrayLike | None = None) -> Matchings:
-        """Return the matchings that the cliques stand for.
+        """Return the matchings that the cliques imply.
 
         Parameters
         ----------
@@ -320,18 +320,18 @@ class Cliques:
 
 
 def pack(table: ArrayLike) -> NDArray[np.uint8]:
-    """Pack (rows, columns) bool, one bit an assignment, as ``Matchings.allowed`` keeps it."""
+    """Pack (rows, columns) bool into the format of ``Matchings.allowed``."""
     return np.packbits(np.asarray(table, dtype=bool), axis=1, bitorder="little").reshape(-1)
 
 
 def _whole(values: ArrayLike, dtype: type[Any], what: str) -> NDArray[Any]:
-    """Return a copy of whole numbers as ``dtype``, or say what is wrong."""
+    """Return a copy of whole numbers as ``dtype``; raise if they are not, or do not fit."""
     given = np.asarray(values)
     if given.size and given.dtype.kind not in "iu":
         raise ProblemError(f"{what} are {given.dtype}, expected whole numbers")
     limits = np.iinfo(dtype)
     if given.size and (given.min() < limits.min or given.max() > limits.max):
-        raise ProblemError(f"{what} exceed the range of {np.dtype(dtype).name}")
+        raise ProblemError(f"{what} exceed the range of {np.dtype(dtype).name}; check the numbers")
     return np.array(given, dtype=dtype, order="C")
 
 
@@ -352,7 +352,7 @@ def _first_fault(
     allowed: NDArray[np.uint8],
     allowed_starts: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Find a partner out of range (1), taken twice (2) or forbidden (3): fault, pair, nucleus."""
+    """Return fault, pair, nucleus of a partner out of range (1), used twice (2), forbidden (3)."""
     largest = 0
     for size in sizes:
         largest = max(largest, size)

@@ -1,32 +1,32 @@
-"""Errors that reach a user: one line that says what was found, what was expected, what to do."""
+"""Errors for users: one line with what was found, what was expected, and what to do."""
 
 
 class EutelyError(Exception):
-    """Anything a user can put right; the command line prints it as one line and exits with 2."""
+    """Base of all errors that a user can correct; the command line prints one line, exit code 2."""
 
 
 class SpecimenError(EutelyError):
-    """The nuclei of one individual are not usable as given."""
+    """The nuclei of a specimen are not usable."""
 
 
 class ReadError(EutelyError):
-    """A file cannot be read, or does not hold what it should."""
+    """A file cannot be read, or does not have the expected content."""
 
 
 class WriteError(EutelyError):
-    """An output cannot be written where it was asked for."""
+    """An output cannot be written to the requested place."""
 
 
 class ProblemError(EutelyError):
-    """A matching problem, or a set of matchings, is malformed."""
+    """A matching problem or a set of matchings is malformed."""
 
 
 class ExecuteError(EutelyError):
-    """Work cannot run where it was asked to run."""
+    """Work cannot run on the requested workers."""
 
 
 class ConfigError(EutelyError):
-    """A setting is unknown, or has a value that it cannot have."""
+    """A setting is unknown or has an invalid value."""
 
 
 class RunFolderError(EutelyError):
@@ -34,4 +34,4 @@ class RunFolderError(EutelyError):
 
 
 class AtlasError(EutelyError):
-    """An atlas is malformed, or does not fit what it is used on."""
+    """An atlas is malformed, or does not fit the specimens."""

@@ -1,4 +1,4 @@
-"""Accuracy against known names: cells named by greedy majority, then nuclei named right."""
+"""Accuracy against known names: cells named by greedy majority, then nuclei compared."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from eutely.cliques import UNMATCHED
 from eutely.errors import EutelyError
 from eutely.specimen import Specimen
 
+
 def comparable(name: str) -> str:
-    """Return ``name`` as it is compared: without surrounding space, in upper case."""
+    """Return ``name`` in the form used for comparison: stripped and in upper case."""
     return name.strip().upper()
 
 
 def spellings(names: Iterable[Iterable[str]]) -> dict[str, str]:
-    """Return for each name as it is compared the way in which it is spelt most often."""
+    """Return for each comparable name its most frequent spelling."""
     counts = Counter(name.strip() for row in names for name in row if name.strip())
-    found: dict[str, str] = {}
-    for name, _ in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
-        found.setdefault(comparable(name), name)
-    return found
+    spelt: dict[str, str] = {}
+    for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        spelt.setdefault(comparable(name), name)
+    return spelt
 
 
 @dataclass(frozen=True)
 class Score:
-    """How many of one specimen's named nuclei got their own name."""
+    """How many of a specimen's named nuclei were given their true name."""
 
     specimen: str
     named: int
@@ -38,13 +39,13 @@ class Score:
 
     @property
     def accuracy(self) -> float:
-        """Fraction of the named nuclei that are right; NaN where nothing is named."""
+        """Fraction of the named nuclei that are correct; NaN if there are none."""
         return self.correct / self.named if self.named else float("nan")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The scores of a cohort; the mean over specimens is what the paper reports."""
+    """The scores of a cohort; the paper reports the mean over specimens."""
 
     scores: tuple[Score, ...]
 
@@ -81,11 +82,11 @@ class Evaluation:
 
 
 def evaluation(scores: Iterable[Score]) -> Evaluation:
-    """Collect scores; at least one specimen must have names."""
-    found = Evaluation(tuple(scores))
-    if not len(found.accuracies):
+    """Return the evaluation of scores; at least one specimen must have names."""
+    result = Evaluation(tuple(scores))
+    if not len(result.accuracies):
         raise EutelyError("no specimen has a named nucleus; accuracy needs a column 'name'")
-    return found
+    return result
 
 
 def majority_names(
@@ -93,23 +94,23 @@ def majority_names(
 ) -> tuple[str, ...]:
     """Name cells by the greedy majority rule (section 3.3).
 
-    The cell that holds the largest number of nuclei of one name gets that name; the cell leaves,
-    and so do all nuclei of that name elsewhere; and again, until no name is left. Ties go to the
-    name first in the alphabet, then to the lower cell.
+    The cell with the largest number of nuclei of one name gets that name; then this cell and all
+    nuclei of that name elsewhere are removed, and so on until no name is left. Ties go to the name
+    first in alphabetical order, then to the lower cell.
 
     Parameters
     ----------
     cells
         for each specimen (n,), the cell of each nucleus, or -1.
     names
-        for each specimen n names, "" where not known.
+        for each specimen n names, "" where unknown.
     count
         number of cells.
 
     Returns
     -------
     names
-        one per cell, in the usual spelling, "" where none was left to give.
+        one per cell, in the most frequent spelling, "" if no name was left.
     """
     votes: dict[tuple[int, str], int] = {}
     for membership, labels in zip(cells, names, strict=True):
@@ -128,14 +129,13 @@ def majority_names(
 
 
 def score(specimen: Specimen, given: Sequence[str]) -> Score:
-    """Compare the names ``given`` to a specimen's nuclei (n of them) with its own.
+    """Compare the names ``given`` (n) to a specimen's nuclei with their true names.
 
-    Nuclei without a name of their own do not count; a nucleus with a name that was given none
-    is wrong.
+    Nuclei without a true name do not count; a nucleus with a true name but no given name is wrong.
     """
     truth = [comparable(name) for name in specimen.names or ("",) * len(specimen)]
     right = sum(
-        bool(own) and own == comparable(other) for own, other in zip(truth, given, strict=True)
+        bool(name) and name == comparable(other) for name, other in zip(truth, given, strict=True)
     )
     return Score(specimen.name, sum(map(bool, truth)), right)
 
@@ -143,7 +143,7 @@ def score(specimen: Specimen, given: Sequence[str]) -> Score:
 def pre_atlas(
     specimens: Sequence[Specimen], cells: Sequence[NDArray[np.integer[Any]]]
 ) -> Evaluation:
-    """Score cliques by themselves: they are named by majority, then each nucleus by its clique.
+    """Score cliques without an atlas: name them by majority, then each nucleus by its clique.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def pre_atlas(
     """
     labels = [specimen.names or ("",) * len(specimen) for specimen in specimens]
     count = 1 + max((int(row.max()) for row in cells if len(row)), default=UNMATCHED)
-    # One more name at the end is what the index -1 of an unmatched nucleus finds.
+    # The index -1 of an unmatched nucleus refers to the additional name at the end.
     names = (*majority_names(cells, labels, count), "")
     return evaluation(
         score(specimen, [names[cell] for cell in row])

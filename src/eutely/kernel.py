@@ -1,4 +1,4 @@
-"""The one way in which hot loops are compiled: Numba, cached on disk, without the GIL."""
+"""Compilation of hot loops by Numba: cached on disk, without the GIL."""
 
 import hashlib
 import logging
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., object])
 PACKAGE = Path(__file__).parent
 
 PATIENCE = 2.0
-"""Seconds of compilation, in one process, after which the user is told about it once."""
+"""Seconds of compilation in a process after which the user is informed, once."""
 
 
 def _version() -> str:
@@ -28,19 +28,19 @@ def _version() -> str:
     return digest.hexdigest()[:12]
 
 
-# A kernel's machine code contains that of the kernels it calls, but Numba compares the time of its
-# own file only. A folder for each state of the files with kernels keeps outdated code out; it is
-# told by their content, so that a change elsewhere compiles nothing again.
+# A kernel's machine code contains that of the kernels it calls, but Numba checks only the time of
+# its own file. A folder for each state of the files with kernels avoids outdated code; its name is
+# a digest of their content, so that a change elsewhere compiles nothing again.
 CACHE = str(PACKAGE / "__pycache__" / f"kernels-{_version()}")
 
 
 class _Announcement(event.Listener):
-    """Say once that code is being compiled, when that takes long enough to be noticed."""
+    """Log once that code is being compiled, if that takes long enough to be noticed."""
 
     def __init__(self) -> None:
-        self.begins: list[float] = []  # of the compilations under way, one inside the other
+        self.begins: list[float] = []  # of the current compilations, which are nested
         self.spent = 0.0
-        self.said = False
+        self.announced = False
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002
         self.begins.append(time.monotonic())
@@ -52,8 +52,8 @@ class _Announcement(event.Listener):
             self.spent += time.monotonic() - begin
             running = 0.0
         ours = str(event.data["dispatcher"].py_func.__module__).startswith("eutely")
-        if ours and self.spent + running > PATIENCE and not self.said:
-            self.said = True
+        if ours and self.spent + running > PATIENCE and not self.announced:
+            self.announced = True
             logging.getLogger("eutely").info(
                 "compiling on first use: this takes up to a minute, once"
             )

@@ -1,14 +1,14 @@
-"""Label volume to ellipsoids: connected pieces and their moments in one pass, block by block.
+"""Ellipsoids from a label volume: connected pieces and their moments in one pass over blocks.
 
 A label volume comes in blocks that never need to be in memory together. Along x, a block is a
-sequence of runs of one label::
+sequence of runs of equal labels::
 
     z, y:   0 0 7 7 7 7 0 0 4 4 0        runs  7: [2, 6)   4: [8, 10)
 
 A run joins the pieces of its label that it touches in the row before (y - 1) and in the plane
-before (z - 1), be it in the block before; union-find keeps track. Each piece sums count,
-coordinates and their products as whole numbers, so that nothing is lost to rounding; mean and
-covariance follow at the end. Pieces tell a nucleus from voxels that strayed from it.
+before (z - 1), also in the block before (union-find). Each piece sums count, coordinates and their
+products as integers, so that nothing is lost to rounding; mean and covariance follow at the end.
+Pieces distinguish a nucleus from stray voxels of the same label.
 """
 
 from collections.abc import Iterable
@@ -24,16 +24,19 @@ Block = tuple[NDArray[np.integer], tuple[int, int, int]]
 """Labels of a part of the volume, axes z, y, x, and the index of its first voxel."""
 
 Table = NDArray[np.int64]
-"""A row a connected piece (or a label), with the columns below."""
+"""One row per connected piece (or label), with the columns below."""
 
 PARENT, LABEL, COUNT, BORDER = 0, 1, 2, 3
-FIRST, SECOND, WIDTH = 4, 7, 13  # x y z, then xx yy zz xy xz yz
+"""Columns: parent piece in union-find, label, number of voxels, whether it touches the border."""
+
+FIRST, SECOND, WIDTH = 4, 7, 13
+"""First columns of the sums of x y z and of xx yy zz xy xz yz, and number of columns."""
 
 STRAY = 0.1
-"""A piece with a smaller share of its label's voxels does not count towards the ellipsoid."""
+"""Share of its label's voxels below which a piece does not count towards the ellipsoid."""
 
 CROWD = 500_000
-"""From this many pieces on we ask whether these are labels at all."""
+"""Number of pieces from which the volume may be an intensity image instead of labels."""
 
 
 def measure(
@@ -63,18 +66,20 @@ def measure(
     -------
     Specimen
         in micrometres, in the order of labels, with the features ``voxels`` (of the label),
-        ``detached`` (those of them outside its largest piece) and ``border`` (1 where the
-        nucleus touches the border of the volume). A label of one voxel has no axes (NaN).
+        ``detached`` (voxels outside its largest piece) and ``border`` (1 if the nucleus touches the
+        border of the volume). A label of one voxel has no axes (NaN).
     """
     pieces = _pieces(blocks, shape, name)
     if not len(pieces):
-        raise SpecimenError(f"{name}: all voxels are 0, so there are no nuclei; is it the file?")
+        raise SpecimenError(
+            f"{name}: all voxels are 0, expected a positive label for each nucleus; check the file"
+        )
     labels, slot = np.unique(pieces[:, LABEL], return_inverse=True)
     counts = pieces[:, COUNT]
     voxels, largest = np.zeros((2, len(labels)), dtype=np.int64)
     np.add.at(voxels, slot, counts)
     np.maximum.at(largest, slot, counts)
-    # A label that is dust all over has no piece of a tenth; then all of it counts.
+    # If no piece of a label has a tenth of its voxels, all pieces count.
     kept = (counts >= STRAY * voxels[slot]) | (largest < STRAY * voxels)[slot]
     total = np.zeros((len(labels), WIDTH), dtype=np.int64)
     np.add.at(total, slot[kept], pieces[kept])
@@ -100,7 +105,7 @@ def _ellipsoids(
     """Return centroids (n, 3), semi-axes (n, 3) and axes (n, 3, 3) from sums over voxels."""
     count = total[:, COUNT, None]
     first, second = total[:, FIRST:SECOND], total[:, SECOND:WIDTH]
-    # Moved near the centroid in whole numbers, products of large indices cancel exactly.
+    # Relative to integers near the centroid, products of large indices cancel exactly.
     near = first // count
     left, right = np.array([0, 1, 2, 0, 0, 1]), np.array([0, 1, 2, 1, 2, 2])
     about = (
@@ -118,7 +123,7 @@ def _ellipsoids(
     values, vectors = np.linalg.eigh(covariance)
     radii = np.sqrt(5 * np.maximum(values[:, ::-1], 0))
     axes = np.ascontiguousarray(np.swapaxes(vectors, 1, 2)[:, ::-1])
-    # An axis has no sign: let its largest entry be positive, and the three right-handed.
+    # The sign of an axis is arbitrary: its largest entry is positive, the system right-handed.
     lead = np.take_along_axis(axes, np.abs(axes).argmax(axis=2)[:, :, None], axis=2)
     axes *= np.where(lead < 0, -1.0, 1.0)
     axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
@@ -135,7 +140,7 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
         block, words, limit = _unsigned(given)
         depth, height, width = block.shape
         size = ((height, width), (depth, width), (depth, height))
-        # What the blocks before left at our first plane, row and column; -1: nothing there.
+        # Pieces in the last plane, row and column of the blocks before; -1 for none.
         below, above, left = (
             faces.pop((axis, z, y, x), np.full(size[axis], -1, dtype=np.int32)) for axis in range(3)
         )
@@ -149,8 +154,8 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
             )  # fmt: skip
             if row < 0:
                 raise SpecimenError(
-                    f"{name}: labels below 0 or above {2**63 - 1}; expected 0 for the background "
-                    "and positive whole numbers"
+                    f"{name}: labels below 0 or above {2**63 - 1}, expected 0 for the background "
+                    "and positive whole numbers for nuclei"
                 )
         faces[0, z + depth, y, x] = below
         faces[1, z, y + height, x] = above
@@ -159,7 +164,7 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
         if used > CROWD and 8 * used > voxels:
             raise SpecimenError(
                 f"{name}: nearly every voxel differs from its neighbours, like an intensity image; "
-                "expected labels (one number a nucleus, 0 for the background)"
+                "expected labels (one number per nucleus, 0 for the background)"
             )
     return gather_pieces(table[:used])
 
@@ -167,9 +172,9 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
 def _unsigned(
     given: NDArray[np.integer],
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint64], np.uint64]:
-    """Return a block as one of four types (each is compiled once), as words, and the largest label.
+    """Return a block in one of four types, its memory as words, and the largest allowed label.
 
-    The words of 64 bits hold all of the block but its last few voxels.
+    Kernels are compiled once per type. The words of 64 bits cover all but the last few voxels.
     """
     native = np.require(given, given.dtype.newbyteorder("="), ["C", "W"])
     if native.ctypes.data % 8:
@@ -188,7 +193,7 @@ def _roomier(table: Table, rows: int) -> Table:
 
 @kernel
 def find_root(table: Table, piece: int) -> int:
-    """Return the piece that stands for all pieces joined with ``piece``."""
+    """Return the piece that represents all pieces joined with ``piece``."""
     while table[piece, PARENT] != piece:
         table[piece, PARENT] = table[table[piece, PARENT], PARENT]
         piece = table[piece, PARENT]
@@ -197,7 +202,7 @@ def find_root(table: Table, piece: int) -> int:
 
 @kernel
 def join(table: Table, piece: int, other: int) -> int:
-    """Return the root of both pieces, joined; ``piece`` is a root or -1."""
+    """Join two pieces and return their root; ``piece`` is a root or -1."""
     root = find_root(table, other)
     if piece < 0:
         return root
@@ -248,24 +253,24 @@ def scan_block(
     block
         (depth, height, width), unsigned.
     words
-        the block's memory as words of 64 bits, without the last one if it is not full.
+        the block's memory as words of 64 bits, without the last word if it is not full.
     origin, shape
         index of the first voxel, and shape of the whole volume; z, y, x.
     limit
-        the largest label that is not an error.
+        the largest allowed label.
     row, used
-        rows of the block, and of the table, that are done.
+        rows of the block that are done, and rows of the table in use.
     table
         the pieces; changed.
     below, above, left
-        (height, width), (depth, width), (depth, height): piece (-1: none) before the block's
-        first plane, row, column; afterwards that in its last ones.
+        (height, width), (depth, width), (depth, height): pieces (-1: none) before the block's
+        first plane, row, column; on return those in its last plane, row, column.
 
     Returns
     -------
     tuple of int
-        rows done (fewer than all when the table has no room for another; -1 where a label is an
-        error), and pieces used.
+        rows done (fewer than all if the table is full; -1 if a label is not allowed), and rows of
+        the table in use.
     """
     depth, height, width = block.shape
     per_word = 8 // block.itemsize
@@ -289,9 +294,9 @@ def scan_block(
             while end < width and line[end] == label:
                 end += 1
 
-            # The root of all pieces that this run touches, or a new piece. Where the neighbour
-            # lies in the block, its label tells whether its piece counts; so nothing is written
-            # for the background.
+            # The root of all pieces that this run touches, or a new piece. Within the block, the
+            # label of the neighbour decides whether its piece counts; so nothing is written for the
+            # background.
             piece, seen = -1, -1
             for x in range(start, end):
                 if z == 0 or block[z - 1, y, x] == label:
@@ -332,10 +337,10 @@ def skip_background(
     offset: int,
     per_word: int,
 ) -> int:
-    """Return the first index from ``start`` on that is not 0, or the length of the line.
+    """Return the index of the first voxel from ``start`` on that is not 0, or the length.
 
-    Most voxels are background, so they are looked at four words at a time; the line begins at
-    voxel ``offset`` of the block, which has ``per_word`` voxels a word.
+    Most voxels are background, so they are examined four words at a time; the line begins at
+    voxel ``offset`` of the block, which has ``per_word`` voxels per word.
     """
     width = len(line)
     while start < width and line[start] == 0 and (offset + start) % per_word != 0:
@@ -356,7 +361,7 @@ def skip_background(
 
 @kernel
 def clear_background(labels: NDArray[np.unsignedinteger], pieces: NDArray[np.int32]) -> None:
-    """Say that there is no piece where there is no label; the scan does not write there."""
+    """Set pieces to -1 where there is no label; the scan does not write there."""
     for row in range(labels.shape[0]):
         for column in range(labels.shape[1]):
             if labels[row, column] == 0:
@@ -365,7 +370,7 @@ def clear_background(labels: NDArray[np.unsignedinteger], pieces: NDArray[np.int
 
 @kernel
 def gather_pieces(table: Table) -> Table:
-    """Return one row for each connected piece, with the sums of all that were joined into it."""
+    """Return one row per connected piece, with the sums of all pieces joined into it."""
     roots = 0
     for piece in range(len(table)):
         root = find_root(table, piece)

@@ -1,4 +1,4 @@
-"""All pairs of specimens in one frame, matched one by one, wherever work runs."""
+"""All pairs of specimens in a common frame, matched one by one on any executor."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.cliques import Matchings
-from eutely.costs.dense import dense_costs
+from eutely.costs.dense import coordinates, linear_costs
 from eutely.costs.gaussian import Costs, between
-from eutely.execute import Executor, Progress
+from eutely.execute import Done, Executor
 from eutely.kernel import kernel
 from eutely.learned import Parameters
 from eutely.problem import PairProblem
@@ -23,7 +23,7 @@ from eutely.specimen import Specimen
 Points = NDArray[np.float64]
 
 
-class PairCosts(NamedTuple):
+class PairRules(NamedTuple):
     """How two specimens are matched.
 
     Attributes
@@ -32,109 +32,89 @@ class PairCosts(NamedTuple):
         of the costs.
     c0
         cost of leaving a nucleus unmatched.
-    dense
-        allow every assignment and leave out offsets, a linear problem; otherwise only what
-        ``parameters`` allow.
     neighbours
-        nearest neighbours of each nucleus whose offsets are compared; 0 for none, which is a
-        linear problem again.
+        nearest neighbours of each nucleus whose offsets are compared; 0 for none, a linear problem.
+    dense
+        allow every assignment and leave out offsets, also a linear problem; otherwise only the
+        assignments that ``parameters`` allow.
     effort
         of the solver, for problems with offsets.
     """
 
     parameters: Parameters
     c0: float
-    dense: bool = False
     neighbours: int = 6
-    effort: str | Effort = "fast"
-
-    def problem(self, left: Specimen, right: Specimen) -> PairProblem:
-        """Return the sparse problem of two specimens in one frame."""
-        p = self.parameters
-        costs = Costs(
-            c0=self.c0,
-            tau_centroid=p.tau_centroid,
-            tau_radius=p.tau_radius,
-            k_min=p.k_min,
-            neighbours=self.neighbours,
-        )
-        return between(left, right, p.centroids, p.radii, p.offsets, costs)
+    dense: bool = False
+    effort: str | Effort = "default"
 
 
 def match_pairs(
     frames: Sequence[Points],
     radii: Sequence[Points] | None,
-    costs: PairCosts,
+    rules: PairRules,
     executor: Executor,
     *,
     allowed: bool = False,
     pairs: NDArray[np.int32] | None = None,
-    progress: Progress | None = None,
+    on_done: Done | None = None,
 ) -> Matchings:
-    """Match specimens two by two; the result does not depend on the executor.
+    """Match specimens pair by pair; the result does not depend on the executor.
 
     Parameters
     ----------
     frames
         for each specimen its centroids (n, 3) in the common frame.
     radii
-        for each specimen (n, 3) semi-axes, NaN where not known; or None.
-    costs
+        for each specimen (n, 3) semi-axes, NaN where unknown; or None.
+    rules
         how two specimens are matched.
     executor
         where to run.
     allowed
-        also return which assignments were allowed; always all when the costs are dense.
+        also return which assignments were allowed; never for dense rules, which allow all.
     pairs
         (P, 2) specimens g < h; all pairs if None.
-    progress
-        callback for (pairs done, pairs in all).
+    on_done
+        called with (pairs done, pairs in total).
     """
     count = len(frames)
     chosen = np.transpose(np.triu_indices(count, 1)) if pairs is None else np.asarray(pairs)
     chosen = chosen.astype(np.int32).reshape(-1, 2)
-    specimens = _specimens(frames, radii)
+    sizes: list[Points] = (
+        [np.full(np.shape(frame), np.nan) for frame in frames] if radii is None else list(radii)
+    )
     items = [(int(g), int(h)) for g, h in chosen]
     bits = None
-    if costs.dense:
-        partners = list(executor.map(_dense, items, shared=(specimens, costs), progress=progress))
+    if rules.dense:
+        nuclei = [coordinates(frame, size) for frame, size in zip(frames, sizes, strict=True)]
+        precisions = 1 / np.array([*rules.parameters.centroids, *rules.parameters.radii])
+        shared = (nuclei, precisions, float(rules.c0))
+        partners = list(executor.map(_match_dense, items, shared=shared, on_done=on_done))
     else:
-        shared = (specimens, costs, allowed)
-        both = list(executor.map(_sparse, items, shared=shared, progress=progress))
-        partners = [matching for matching, _ in both]
+        specimens = _specimens(frames, sizes)
+        results = list(
+            executor.map(_match, items, shared=(specimens, rules, allowed), on_done=on_done)
+        )
+        partners = [matching for matching, _ in results]
         if allowed:
-            bits = np.concatenate([np.zeros(0, np.uint8), *(table for _, table in both)])
-    sizes = np.array([len(frame) for frame in frames], dtype=np.int32)
-    starts = np.concatenate([[0], np.cumsum(sizes[chosen[:, 0]], dtype=np.int64)])
+            bits = np.concatenate([np.zeros(0, np.uint8), *(packed for _, packed in results)])
+    counts = np.array([len(frame) for frame in frames], dtype=np.int32)
+    starts = np.concatenate([[0], np.cumsum(counts[chosen[:, 0]], dtype=np.int64)])
     joined = np.concatenate([np.zeros(0, np.int32), *partners])
-    return Matchings(sizes, chosen, starts.astype(np.int64), joined, bits)
+    return Matchings(counts, chosen, starts.astype(np.int64), joined, bits)
 
 
 def cost_of_a_match(
-    frames: Sequence[Points], radii: Sequence[Points], costs: PairCosts, executor: Executor
+    frames: Sequence[Points], radii: Sequence[Points], rules: PairRules, executor: Executor
 ) -> float:
-    """Return the mean cost of a match over a pair, in the median over all pairs.
+    """Return the mean cost of a match within a pair, in the median over all pairs.
 
-    Linear costs and half of the offset costs of a nucleus, as both ends of an offset share them.
-    Parameters: see `match_pairs`.
+    It includes linear costs and half of the offset costs of a nucleus, since the two ends of an
+    offset share them. The solver's effort is always ``fast``; parameters: see `match_pairs`.
     """
     pairs = np.transpose(np.triu_indices(len(frames), 1)).tolist()
-    shared = (_specimens(frames, radii), costs._replace(effort="fast"))
+    shared = (_specimens(frames, radii), rules)
     return float(np.median(list(executor.map(_mean_cost, pairs, shared=shared))))
-
-
-def _mean_cost(specimens: Sequence[Specimen], costs: PairCosts, pair: tuple[int, int]) -> float:
-    solution = solve(costs.problem(*(specimens[g] for g in pair)), costs.effort)
-    matched = int((solution.matching >= 0).sum())
-    return (solution.objective + matched * costs.c0) / max(matched, 1)
-
-
-def _specimens(frames: Sequence[Points], radii: Sequence[Points] | None) -> list[Specimen]:
-    shapes = [None] * len(frames) if radii is None else radii
-    return [
-        Specimen.from_arrays(f"{number}", frame, radii=shape)
-        for number, (frame, shape) in enumerate(zip(frames, shapes, strict=True))
-    ]
 
 
 def candidates_of_a_pair(matchings: Matchings) -> float:
@@ -145,29 +125,52 @@ def candidates_of_a_pair(matchings: Matchings) -> float:
     return float(np.bitwise_count(matchings.allowed).sum(dtype=np.int64) / len(matchings))
 
 
-def _dense(
-    specimens: Sequence[Specimen], costs: PairCosts, pair: tuple[int, int]
+def _specimens(frames: Sequence[Points], radii: Sequence[Points]) -> list[Specimen]:
+    return [
+        Specimen.from_arrays(f"{number}", frame, radii=size)
+        for number, (frame, size) in enumerate(zip(frames, radii, strict=True))
+    ]
+
+
+def _match_dense(
+    nuclei: Sequence[Points], precisions: Points, c0: float, pair: tuple[int, int]
 ) -> NDArray[np.int32]:
-    left, right = (specimens[g] for g in pair)
-    table = dense_costs(
-        left, right, costs.parameters.centroids, costs.parameters.radii, costs.c0
-    )
-    columns: NDArray[np.int32] = lap_dense(table)[0]
-    return columns
+    costs = linear_costs(nuclei[pair[0]], nuclei[pair[1]], precisions, c0)
+    partners: NDArray[np.int32] = lap_dense(costs)[0]
+    return partners
 
 
-def _sparse(
-    specimens: Sequence[Specimen], costs: PairCosts, allowed: bool, pair: tuple[int, int]
+def _match(
+    specimens: Sequence[Specimen], rules: PairRules, allowed: bool, pair: tuple[int, int]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
-    problem = costs.problem(*(specimens[g] for g in pair))
+    problem = _problem(specimens, rules, pair)
     # Each pair has its own seed, so that no pair depends on which others are matched.
     seed = pair[0] * len(specimens) + pair[1]
-    matching = solve(problem, costs.effort, seed=seed).matching
+    matching = solve(problem, rules.effort, seed=seed).matching
     return matching, _bits(problem) if allowed else None
 
 
+def _mean_cost(specimens: Sequence[Specimen], rules: PairRules, pair: tuple[int, int]) -> float:
+    solution = solve(_problem(specimens, rules, pair), "fast")
+    matched = int((solution.matching >= 0).sum())
+    return (solution.objective + matched * rules.c0) / max(matched, 1)
+
+
+def _problem(specimens: Sequence[Specimen], rules: PairRules, pair: tuple[int, int]) -> PairProblem:
+    learned = rules.parameters
+    costs = Costs(
+        c0=rules.c0,
+        tau_centroid=learned.tau_centroid,
+        tau_radius=learned.tau_radius,
+        k_min=learned.k_min,
+        neighbours=rules.neighbours,
+    )
+    left, right = specimens[pair[0]], specimens[pair[1]]
+    return between(left, right, learned.centroids, learned.radii, learned.offsets, costs)
+
+
 def _bits(problem: PairProblem) -> NDArray[np.uint8]:
-    """Return the allowed assignments as `Matchings.allowed` keeps them."""
+    """Return the allowed assignments in the format of `Matchings.allowed`."""
     arrays = problem.arrays
     bits: NDArray[np.uint8] = _pack(arrays.owners, arrays.labels, problem.n_left, problem.n_right)
     return bits
@@ -175,7 +178,7 @@ def _bits(problem: PairProblem) -> NDArray[np.uint8]:
 
 @kernel
 def _pack(owners: Any, labels: Any, rows: int, columns: int) -> Any:
-    """Set one bit for each assignment, the lowest first; rows are padded to whole bytes."""
+    """Return one bit per assignment, the lowest first, rows padded to whole bytes."""
     width = (columns + 7) // 8
     bits = np.zeros(rows * width, np.uint8)
     for a in range(len(owners)):

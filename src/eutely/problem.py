@@ -23,18 +23,19 @@ from eutely.arrays import (
 from eutely.errors import ProblemError
 
 FULL_ABOVE = 0.3
-"""Quadratic costs are kept as full tables when at least this share of their entries is given."""
+"""Share of given entries from which quadratic costs are kept as full tables."""
 
 LARGEST = np.iinfo(np.int32).max
+"""Largest number of candidates or pairs."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairProblem:
-    """Match left to right nodes, each at most once, at least cost (equations 5 and 6).
+    """Match left to right nodes, each at most once, at the lowest cost (equations 5 and 6).
 
     A matching is (n_left,) int32: the right node of each left node, or -1. Its objective is the
     sum of the linear costs of the chosen candidates and of the quadratic costs of every pair of
-    chosen candidates; an unmatched node costs 0, so only negative costs attract.
+    chosen candidates; an unmatched node costs 0, so that only negative costs attract.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class PairProblem:
 
     Examples
     --------
-    Two nodes a side; both matchings cost -2, until matching straight is made dearer by 1.5.
+    Two nodes on each side; both matchings cost -2, but a pair cost adds 1.5 to the first.
 
     >>> candidates = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> problem = PairProblem.from_arrays((2, 2), candidates, [-1.0] * 4, [[0, 3]], [1.5])
@@ -75,12 +76,12 @@ class PairProblem:
         candidates
             (c, 2) int, left and right node of each allowed assignment, in any order.
         costs
-            (c,) their linear costs, minus the cost of leaving a node unmatched.
+            (c,) linear costs, minus the cost of leaving a node unmatched.
         pairs
-            (p, 2) int, positions in ``candidates`` of two assignments that cost more, or less,
-            together. A pair given twice counts twice; a pair that shares a node never counts.
+            (p, 2) int, positions in ``candidates`` of two assignments with a quadratic cost. A pair
+            given twice counts twice; a pair that shares a node never counts.
         pair_costs
-            (p,) their quadratic costs.
+            (p,) quadratic costs.
         """
         n_left, n_right = (int(size) for size in shape)
         nodes = _integers(candidates, "candidates")
@@ -94,7 +95,7 @@ class PairProblem:
         if twice.any():
             at = int(np.argmax(twice))
             raise ProblemError(
-                f"candidate ({left[at]}, {right[at]}) is given twice; list every pair of nodes once"
+                f"candidate ({left[at]}, {right[at]}) occurs twice; list every pair of nodes once"
             )
         ends = _integers([] if pairs is None else pairs, "pairs")
         extra = _numbers([] if pair_costs is None else pair_costs, len(ends), "pair_costs", "pairs")
@@ -146,18 +147,21 @@ class PairProblem:
         Parameters
         ----------
         shape, candidates, costs
-            as in `from_arrays`, the candidates grouped by left node.
+            see `from_arrays`; the candidates must be grouped by left node, ascending.
         edges
             (e, 2) int, two different left nodes i and j.
         tables
-            e arrays: row and column number are the candidates of i and j, in the order given.
+            e arrays: rows and columns are the candidates of i and j, in the given order.
         """
         nodes = _integers(candidates, "candidates")
         ends = _integers(edges, "edges")
         if (np.diff(nodes[:, 0]) < 0).any():
-            raise ProblemError("candidates must be grouped by left node, ascending, to use tables")
+            raise ProblemError(
+                "candidates are not in the order of left nodes; tables need them grouped by left "
+                "node, ascending"
+            )
         if len(tables) != len(ends):
-            raise ProblemError(f"{len(tables)} tables for {len(ends)} edges; give one each")
+            raise ProblemError(f"{len(tables)} tables for {len(ends)} edges; give one per edge")
         _within(nodes[:, 0], shape[0], "left node", "candidate")
         _within(ends.ravel(), shape[0], "left node", "edge")
         starts = starts_of(nodes[:, 0].astype(np.int32), shape[0])
@@ -167,8 +171,8 @@ class PairProblem:
             want = (int(starts[i + 1] - starts[i]), int(starts[j + 1] - starts[j]))
             if entries.shape != want:
                 raise ProblemError(
-                    f"table of edge ({i}, {j}) has shape {entries.shape}, its nodes have {want} "
-                    "candidates"
+                    f"table of edge ({i}, {j}) has shape {entries.shape}, expected {want}, the "
+                    "numbers of candidates of its nodes"
                 )
             grid = np.indices(want).reshape(2, -1).T
             pairs.append(grid + [starts[i], starts[j]])
@@ -188,11 +192,11 @@ class PairProblem:
         )
 
     def objective(self, matching: ArrayLike) -> float:
-        """Return the cost of ``matching``, (n_left,) int, -1 for unmatched; check it first."""
+        """Return the cost of ``matching``, (n_left,) int, -1 for unmatched, after checking it."""
         return float(total_cost(self.arrays, self.chosen(matching)))
 
     def chosen(self, matching: ArrayLike) -> NDArray[np.int32]:
-        """Return the candidate that ``matching`` uses at each left node, or -1: (n_left,) int32."""
+        """Return (n_left,) int32, the candidate that ``matching`` uses at each left node, or -1."""
         labels = np.ascontiguousarray(matching, dtype=np.int32)
         if labels.shape != (self.n_left,):
             raise ProblemError(
@@ -201,17 +205,22 @@ class PairProblem:
             )
         taken, counts = np.unique(labels[labels >= 0], return_counts=True)
         if (counts > 1).any():
-            raise ProblemError(f"right node {taken[counts > 1][0]} is matched {counts.max()} times")
+            raise ProblemError(
+                f"right node {taken[counts > 1][0]} is matched {counts.max()} times, expected at "
+                "most once"
+            )
         items: NDArray[np.int32] = chosen_items(self.arrays, labels)
         missing = (items < 0) & (labels >= 0)
         if missing.any():
             i = int(np.argmax(missing))
-            raise ProblemError(f"matching uses ({i}, {labels[i]}), which is not a candidate")
+            raise ProblemError(
+                f"matching uses ({i}, {labels[i]}), which is not a candidate; add it or use -1"
+            )
         return items
 
 
 def _integers(values: ArrayLike, what: str) -> NDArray[np.signedinteger[Any]]:
-    """Return ``values`` as (n, 2) int64 or int32, or say what is wrong."""
+    """Return ``values`` as (n, 2) int64 or int32; raise if they are anything else."""
     given = np.asarray(values)
     if given.size == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -222,15 +231,17 @@ def _integers(values: ArrayLike, what: str) -> NDArray[np.signedinteger[Any]]:
     if len(given) > LARGEST:
         raise ProblemError(f"{len(given)} {what} are too many; sparsify the problem")
     if given.dtype == np.int32:
-        return given  # long lists come so: not copied
+        return given  # long lists have this type and are not copied
     return given.astype(np.int64, copy=False)
 
 
 def _numbers(values: ArrayLike, count: int, what: str, of: str) -> NDArray[np.float64]:
-    """Return ``values`` as (count,) float64, or say what is wrong."""
+    """Return ``values`` as (count,) float64; raise if the shape differs or one is not finite."""
     given = np.asarray(values, dtype=np.float64)
     if given.shape != (count,):
-        raise ProblemError(f"{what} have shape {given.shape} for {count} {of}; give one each")
+        raise ProblemError(
+            f"{what} have shape {given.shape}, expected ({count},): one for each of the {of}"
+        )
     bad = ~np.isfinite(given)
     if bad.any():
         raise ProblemError(
@@ -241,9 +252,9 @@ def _numbers(values: ArrayLike, count: int, what: str, of: str) -> NDArray[np.fl
 
 
 def _within(nodes: NDArray[np.signedinteger[Any]], count: int, what: str, of: str) -> None:
-    """Complain about the first of ``nodes`` that is not one of ``count``."""
+    """Raise if one of ``nodes`` is not in 0 .. count - 1."""
     bad = (nodes < 0) | (nodes >= count)
     if bad.any():
         raise ProblemError(
-            f"{what} {nodes[bad][0]} of a {of} does not exist; there are {count}, counted from 0"
+            f"{what} {nodes[bad][0]} of a {of} does not exist, expected 0 .. {count - 1}"
         )

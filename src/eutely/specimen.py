@@ -1,4 +1,4 @@
-"""The nuclei of one individual: the noun that every other part of the package is about."""
+"""The nuclei of one individual, the main noun of the package."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from numpy.typing import ArrayLike, NDArray
 from eutely.errors import SpecimenError
 
 MICROMETRE = "um"
-"""Unit of coordinates whose file says micrometres."""
+"""Unit of coordinates in micrometres."""
 
 VOXEL = "voxel"
-"""Unit of coordinates counted in (isotropic) voxels."""
+"""Unit of coordinates in (isotropic) voxels."""
 
 UNKNOWN = "unit"
-"""Unit of coordinates whose file says nothing."""
+"""Unit of coordinates whose file does not specify it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Specimen:
-    """Ellipsoids, and what is known of them, of one individual's ``n`` nuclei.
+    """The ``n`` nuclei of one individual as ellipsoids, with names and further measurements.
 
     Immutable: arrays are copied, checked and locked on construction, so that a specimen can be
-    shared between threads. Order carries no meaning; ``ids`` tell nuclei apart.
+    shared between threads. The order of nuclei has no meaning; ``ids`` identify them.
 
     Attributes
     ----------
     name
-        What the individual is called; unique in a cohort.
+        of the individual; unique in a cohort.
     ids
         (n,) int64, label value of the segment or ``id`` of the table row; unique.
     centroids
         (n, 3) float64, x, y, z in ``unit``; finite.
     radii
-        (n, 3) float64, semi-axes in ``unit``, descending; a row of NaN where not known.
+        (n, 3) float64, semi-axes in ``unit``, descending; a row of NaN where unknown.
     axes
-        (n, 3, 3) float64 or None, unit vectors of the three semi-axes, one a row; a nucleus
-        without a direction (a single voxel) has NaN.
+        (n, 3, 3) float64 or None, unit vectors of the three semi-axes, one per row; NaN for a
+        nucleus without a direction (a single voxel).
     features
-        further measurements, name -> (n,) float64; NaN where not known.
+        further measurements, name -> (n,) float64; NaN where unknown.
     names
-        n cell names ("" where not known), or None when no nucleus has one.
+        n cell names ("" where unknown), or None if no nucleus has a name.
     unit
-        of all lengths: ``um``, ``voxel``, or ``unit`` where the file does not say.
+        of all lengths: ``um``, ``voxel``, or ``unit`` if the file does not specify it.
     """
 
     name: str
@@ -85,14 +85,14 @@ class Specimen:
         put("unit", unit_word(self.unit))
         self._check()
         if not any(self.names or ()):
-            put("names", None)  # one way only to say that nothing is named
+            put("names", None)  # only one representation of "nothing is named"
 
     def _check(self) -> None:
         if not self.name:
-            raise SpecimenError("a specimen needs a name")
+            raise SpecimenError("a specimen has an empty name; give it a name")
         if self.names is not None and len(self.names) != len(self):
             raise SpecimenError(
-                f"{self.name}: {len(self.names)} names for {len(self)} nuclei; give one each"
+                f"{self.name}: {len(self.names)} names for {len(self)} nuclei; give one per nucleus"
             )
         bad = ~np.isfinite(self.centroids).all(axis=1)
         if bad.any():
@@ -107,9 +107,13 @@ class Specimen:
                 "ids must be unique within a specimen"
             )
         if (self.radii < 0).any():
-            raise SpecimenError(f"{self.name}: negative radii; use an empty field for 'not known'")
+            raise SpecimenError(
+                f"{self.name}: negative radii; use an empty field for unknown radii"
+            )
         if np.isinf(self.radii).any():
-            raise SpecimenError(f"{self.name}: infinite radii; use an empty field for 'not known'")
+            raise SpecimenError(
+                f"{self.name}: infinite radii; use an empty field for unknown radii"
+            )
 
     @classmethod
     def from_arrays(
@@ -122,7 +126,7 @@ class Specimen:
         names: Sequence[str] | None = None,
         **further: Any,
     ) -> Specimen:
-        """Build a specimen from whatever is at hand.
+        """Build a specimen from the data available.
 
         Parameters
         ----------
@@ -133,11 +137,11 @@ class Specimen:
         ids
             (n,), or None for 0 .. n - 1.
         radii
-            (n, 3) semi-axes in any order, (n,) one radius a nucleus, or None.
+            (n, 3) semi-axes in any order, (n,) one radius per nucleus, or None.
         names
             n cell names, or None.
         further
-            ``axes``, ``features``, ``unit`` as in the class.
+            ``axes``, ``features``, ``unit``: see the class.
         """
         points = np.asarray(centroids, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != 3:
@@ -165,7 +169,7 @@ class Specimen:
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether all fields agree; NaN equals NaN, features may come in any order."""
+        """Return whether all fields agree; NaN equals NaN, features may be in any order."""
         if not isinstance(other, Specimen):
             return NotImplemented
         return (
@@ -197,7 +201,7 @@ class Specimen:
         return [self.ids, self.centroids, self.radii, *axes, *features]
 
     def take(self, index: ArrayLike) -> Specimen:
-        """Return the specimen with the nuclei at ``index`` only, in that order.
+        """Return the specimen with only the nuclei at ``index``, in that order.
 
         Parameters
         ----------
@@ -216,11 +220,11 @@ class Specimen:
         )
 
     def without_names(self) -> Specimen:
-        """Return the specimen as unsupervised code may see it."""
+        """Return the specimen without names, for unsupervised use."""
         return replace(self, names=None)
 
     def moved(self, rotation: ArrayLike, shift: ArrayLike) -> Specimen:
-        """Return the specimen after ``rotation @ x + shift``; radii stay, axes turn along.
+        """Return the specimen after ``rotation @ x + shift``; radii stay, axes rotate.
 
         Parameters
         ----------
@@ -239,8 +243,8 @@ class Specimen:
     def mapped(self, matrix: ArrayLike, shift: ArrayLike) -> Specimen:
         """Return the specimen after the affine map ``matrix @ x + shift``.
 
-        Ellipsoids become the ellipsoids that the map makes of them; where directions are not
-        known, radii change by one factor such that the volume is right.
+        Ellipsoids are mapped to ellipsoids; where directions are unknown, the radii are scaled by
+        a common factor that gives the right volume.
 
         Parameters
         ----------
@@ -269,7 +273,7 @@ class Specimen:
 def _locked(
     values: ArrayLike, dtype: type[Any], shape: tuple[int, ...], what: str, name: str
 ) -> NDArray[Any]:
-    """Return a read-only copy of ``values``, or say what is wrong with it."""
+    """Return a read-only copy of ``values``; raise if shape or type are not as expected."""
     given = np.asarray(values)
     if given.shape != shape:
         raise SpecimenError(f"{name}: {what} have shape {given.shape}, expected {shape}")
@@ -281,7 +285,7 @@ def _locked(
 
 
 def unit_word(text: str) -> str:
-    """Return the one word by which the package calls a unit, however a file spells it."""
+    """Return the package's word for a unit, however a file spells it."""
     word = text.strip()
     if not word:
         return UNKNOWN

@@ -37,16 +37,16 @@ def all_costs(left, right):
 
 
 @given(clouds(), st.sampled_from([0, 1, 4]), st.sampled_from([0.0, 2.0]))
-def test_candidates_are_near_or_among_the_cheapest(two, least, nu):
+def test_candidates_are_near_or_among_the_cheapest(two, k_min, nu):
     left, right = two
-    costs = Costs(7.0, (2.0, 0.5, 1.0), 1.5, 0.8, least, neighbours=0, nu_cen=nu)
+    costs = Costs(7.0, (2.0, 0.5, 1.0), 1.5, 0.8, k_min, neighbours=0, nu_cen=nu)
     problem = between(left, right, CEN, RAD, OFF, costs)
     cen, rad = all_costs(left, right)
     total = 2.0 * (5 * np.log1p(cen / nu) if nu else cen) + 0.5 * rad
     allowed = (cen <= 1.5) & (rad <= 0.8)
-    if least and total.size:
-        allowed |= total <= np.sort(total, axis=1)[:, [min(least, len(right)) - 1]]
-        allowed |= total <= np.sort(total, axis=0)[[min(least, len(left)) - 1]]
+    if k_min and total.size:
+        allowed |= total <= np.sort(total, axis=1)[:, [min(k_min, len(right)) - 1]]
+        allowed |= total <= np.sort(total, axis=0)[[min(k_min, len(left)) - 1]]
     p = problem.arrays
     assert np.array_equal(np.argwhere(allowed), np.stack([p.owners, p.labels], axis=1))
     assert np.allclose(p.linear, total[p.owners, p.labels] - 7.0)
@@ -57,7 +57,7 @@ def test_dense_costs_are_those_of_all_pairs(two):
     left, right = two
     cen, rad = all_costs(left, right)
     assert np.allclose(dense_costs(left, right, CEN, RAD, 7.0), cen + rad - 7.0)
-    assert np.allclose(dense_costs(left, right, CEN, unassigned=7.0), cen - 7.0)
+    assert np.allclose(dense_costs(left, right, CEN, c0=7.0), cen - 7.0)
 
 
 @given(clouds(), st.integers(0, 5))
@@ -78,7 +78,7 @@ def test_neighbours_are_the_nearest_and_symmetric(two, k):
 @given(clouds(), st.sampled_from([0.0, 2.0]))
 def test_offsets_cost_what_equation_4_says(two, nu):
     left, right = two
-    costs = Costs(weights=(1.0, 1.0, 0.7), least=3, neighbours=3, nu_off=nu)
+    costs = Costs(weights=(1.0, 1.0, 0.7), k_min=3, neighbours=3, nu_off=nu)
     p = between(left, right, CEN, RAD, OFF, costs).arrays
     first, second, values = pair_list(p)
     i, j, s, t = p.owners[first], p.owners[second], p.labels[first], p.labels[second]
@@ -92,7 +92,7 @@ def test_offsets_cost_what_equation_4_says(two, nu):
 def test_a_weight_may_be_zero():
     left = Specimen.from_arrays("left", [[0, 0, 0]], radii=[[3, 3, 3]])
     right = Specimen.from_arrays("right", [[0, 0, 0], [90, 0, 0]], radii=[[1, 1, 1], [3, 3, 3]])
-    p = between(left, right, CEN, RAD, OFF, Costs(weights=(0.0, 1.0, 1.0), least=1)).arrays
+    p = between(left, right, CEN, RAD, OFF, Costs(weights=(0.0, 1.0, 1.0), k_min=1)).arrays
     assert p.labels.tolist() == [0, 1]
     assert p.linear[1] == -10000
 
@@ -105,7 +105,12 @@ def test_bad_variances_are_refused():
 
 @pytest.mark.parametrize(
     "bad",
-    [{"weights": (1.0, -1.0, 1.0)}, {"tau_cen": np.nan}, {"least": -1}, {"weights": (1.0, 1.0)}],
+    [
+        {"weights": (1.0, -1.0, 1.0)},
+        {"tau_centroid": np.nan},
+        {"k_min": -1},
+        {"weights": (1.0, 1.0)},
+    ],
 )
 def test_bad_settings_are_refused(bad):
     with pytest.raises(ProblemError, match="expected three weights"):
@@ -155,10 +160,10 @@ def square(deviation, covariance):
 
 
 @given(atlases(), st.sampled_from([0, 2, 20]), st.sampled_from([0.0, 4.0]))
-def test_an_atlas_costs_what_its_gaussians_say(given_, least, nu):
+def test_an_atlas_costs_what_its_gaussians_say(given_, k_min, nu):
     atlas, points, radii = given_
     w = atlas.weights.tolist()
-    costs = Costs(5.0, (w[0], w[1], w[2]), 1.5, 0.8, least, nu_cen=nu, nu_off=nu)
+    costs = Costs(5.0, (w[0], w[1], w[2]), 1.5, 0.8, k_min, nu_cen=nu, nu_off=nu)
     problem = to_atlas(atlas, points, radii, costs)
 
     def robust(value):
@@ -173,9 +178,9 @@ def test_an_atlas_costs_what_its_gaussians_say(given_, least, nu):
             rad = 0.0 if np.isnan(rad) else rad
             total[i, s] = w[0] * robust(cen) + w[1] * rad
             allowed[i, s] = cen <= 1.5 and rad <= 0.8
-    if least and total.size:
-        allowed |= total <= np.sort(total, axis=1)[:, [min(least, len(points)) - 1]]
-        allowed |= total <= np.sort(total, axis=0)[[min(least, len(atlas)) - 1]]
+    if k_min and total.size:
+        allowed |= total <= np.sort(total, axis=1)[:, [min(k_min, len(points)) - 1]]
+        allowed |= total <= np.sort(total, axis=0)[[min(k_min, len(atlas)) - 1]]
     p = problem.arrays
     assert np.array_equal(np.argwhere(allowed), np.stack([p.owners, p.labels], axis=1))
     assert np.allclose(p.linear, total[p.owners, p.labels] - 5.0)
@@ -197,7 +202,7 @@ def test_an_atlas_costs_what_its_gaussians_say(given_, least, nu):
 @given(atlases())
 def test_without_sizes_or_offsets_only_positions_count(given_):
     atlas, points, _ = given_
-    p = to_atlas(atlas, points, costs=Costs(0.0, least=20, neighbours=0)).arrays
+    p = to_atlas(atlas, points, costs=Costs(0.0, k_min=20, neighbours=0)).arrays
     assert len(p.edge_ends) == 0
     for a in range(len(p.labels)):
         i = p.owners[a]

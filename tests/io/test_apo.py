@@ -49,7 +49,7 @@ def test_rejected_segments_are_there_on_demand_without_names(tmp_path):
         (ROWS.replace("34.000", "deep"), "line 6: z is 'deep'"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path, text, words):
+def test_errors_name_what_is_wrong(tmp_path, text, words):
     path = tmp_path / "worm.apo"
     path.write_text(text)
     with pytest.raises(ReadError, match=words):

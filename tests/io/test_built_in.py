@@ -28,6 +28,6 @@ def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
         open_atlas("celegans-l1")
 
 
-def test_what_is_not_there_is_told_with_what_is() -> None:
+def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(ReadError, match="one of: celegans-l1"):
         open_atlas("no-such-atlas")

@@ -58,8 +58,8 @@ def test_single_problem_is_written_without_gm(tmp_path):
     [
         ("p 2 2 3 1", "p 2 2 3", "line 2 is incomplete"),
         ("p 2 2 3 1", "p 2 2 -3 1", "line 2 has a negative count"),
-        ("p 2 2 3 1", "p 2 2 4 1", "line 2 promises more"),
-        ("p 2 2 3 1", "p 2 2 3 2", "line 2 promises more"),
+        ("p 2 2 3 1", "p 2 2 4 1", "line 2 announces more"),
+        ("p 2 2 3 1", "p 2 2 3 2", "line 2 announces more"),
         ("p 2 2 3 1", "p 2 2 2 1", "line 4 has an assignment number"),
         ("p 2 2 3 1", "p 2 2 3 0", "line 7 is one 'e' line more"),
         ("p 2 2 3 1", "", "line 3 comes before any 'p'"),
@@ -70,14 +70,14 @@ def test_single_problem_is_written_without_gm(tmp_path):
         ("a 0 0 0 -1.5", "a 0 0 0 -1.5 9", "line 3 is incomplete"),
         ("a 0 0 0 -1.5", "a 0 0 0 nan", "line 3 has a cost that is not finite"),
         ("a 0 0 0 -1.5", "a 0 0 0 1e999", "line 3 has a cost that is not finite"),
-        ("a 0 0 0 -1.5", "a 0 1 1 -1.5", "candidate .1, 1. is given twice"),
+        ("a 0 0 0 -1.5", "a 0 1 1 -1.5", "candidate .1, 1. occurs twice"),
         ("a 2 1 1 -2e0", "a 0 1 1 -2e0", "line 4 has an assignment number"),
         ("\ne 0", "q\ne 0", "line 6 starts with an unknown word"),
         ("e 0 2 1e-1", "e 0 3 1e-1", "line 7 refers to an assignment"),
         ("e 0 2 1e-1", "e 0 2 inf", "line 7 has a cost that is not finite"),
-        (SMALL, "", "holds no problem"),
+        (SMALL, "", "has no problem"),
         ("a 2 1 1 -2e0", "p 1 1 1 0\na 2 1 1 -2e0", "line 4 ends a problem"),
-        (SMALL, "p 1 1 99999999999999 0\n", "line 1 promises more"),
+        (SMALL, "p 1 1 99999999999999 0\n", "line 1 announces more"),
     ],
 )
 def test_malformed_files_are_refused_with_the_line(tmp_path, found, instead, words):

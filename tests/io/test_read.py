@@ -41,7 +41,7 @@ def test_files_and_folders_mix_and_only_the_known_suffix_is_no_part_of_a_name(tm
         ({}, "no tables, .* in the folder"),
         ({"a": [specimen("same")], "b": [specimen("same")]}, "two specimens are called same"),
         ({"a": [specimen("p"), specimen("q", "voxel")]}, "mixed units: .* um, .* in voxel"),
-        ({"a": [specimen("a", count=3)]}, "a has 3 nuclei, at least 4 are needed"),
+        ({"a": [specimen("a", count=3)]}, "a has 3 nuclei, expected at least 4"),
     ],
 )
 def test_what_makes_no_cohort_is_refused(tmp_path, tables, words):

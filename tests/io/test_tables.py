@@ -123,12 +123,12 @@ def test_an_identifier_with_an_underscore_is_no_number(tmp_path):
         ("id,x,y,z\ninf,1,2,3\n", "id is 'inf'"),
         (f"id,x,y,z\n{2**63},1,2,3\n", "expected a whole number"),
         ("x,y,z,x\n1,2,3,4\n", "column x occurs twice"),
-        ("x,y,z,r1\n1,2,3,4\n", "only some of the columns"),
+        ("x,y,z,r1\n1,2,3,4\n", "not all of the columns"),
         ("x,y,z,unit\n1,2,3,um\n1,2,3,voxel\n", "mixed units"),
         ("specimen,x,y,z\n,1,2,3\n", "line 2: column specimen is empty"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said(tmp_path, text, words):
+def test_errors_name_what_is_wrong_with_a_table(tmp_path, text, words):
     path = tmp_path / "worm.csv"
     path.write_text(text)
     with pytest.raises(ReadError, match=words):

@@ -129,13 +129,13 @@ def test_single_channels_and_times_go_real_ones_are_refused(tmp_path):
         contents(path)
 
 
-def test_the_argument_wins_and_says_so(tmp_path, caplog):
+def test_the_argument_takes_precedence_with_a_warning(tmp_path, caplog):
     write_volume(staircase(), tmp_path / "worm.tif", SIZE)
     with caplog.at_level(logging.WARNING, "eutely"):
         assert contents(tmp_path / "worm.tif", voxel_size=SIZE)[1] == SIZE
         assert not caplog.text
         assert contents(tmp_path / "worm.tif", voxel_size=(1, 1, 1))[1] == (1, 1, 1)
-    assert "says voxels of 0.1 x 0.2 x 0.5 um, using 1 x 1 x 1 um" in caplog.text
+    assert "has voxels of 0.1 x 0.2 x 0.5 um, using 1 x 1 x 1 um" in caplog.text
 
 
 # --- OME-Zarr

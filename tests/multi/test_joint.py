@@ -89,7 +89,7 @@ def joint_cost_after(cliques: Cliques) -> float:
     ("pairs", "words"),
     [
         ([(1, 0)], "g < h"),
-        ([(0, 1), (0, 1)], "twice"),
+        ([(0, 1), (0, 1)], "two problems of"),
         ([(0, 1), (1, 2)], "3 nuclei in problem"),
     ],
 )

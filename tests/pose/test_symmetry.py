@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.pose.symmetry import REACH, STEP, best_rolls, mirror_agreement, straightened
+from eutely.pose.symmetry import REACH, STEP, best_rolls, mirror_agreement, without_centre_line
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.floats(0.1, 5))
@@ -48,6 +48,6 @@ def test_a_bent_body_is_straightened():
     body = np.column_stack([rng.uniform(-100, 100, 2000), rng.normal(0, 3, (2000, 2))])
     bent = body + np.column_stack([np.zeros(2000), 0.002 * body[:, 0] ** 2, 0.05 * body[:, 0]])
     inner = np.abs(body[:, 0]) < 80
-    straight = straightened(bent)
+    straight = without_centre_line(bent)
     assert np.array_equal(straight[:, 0], body[:, 0])
     assert np.abs((straight - body)[inner, 1:]).max() < 1.0

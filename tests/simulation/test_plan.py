@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from eutely.simulation.plan import body_plan, nearest_distances, rotations
+from eutely.geometry import neighbour_distances
+from eutely.simulation.plan import body_plan, rotations
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_worm_like(plan):
 
 
 def test_spacing_and_solid_nuclei(plan):
-    nearest = nearest_distances(plan.centroids)
+    nearest = neighbour_distances(plan.centroids)
     assert np.median(nearest) == pytest.approx(13)
     assert nearest.min() > 5
     assert (np.diff(plan.radii, axis=1) <= 0).all()

@@ -73,7 +73,7 @@ def test_individuals_do_not_depend_on_the_size_of_the_cohort():
 
 def test_two_cohorts_of_one_organism():
     one, other = simulate(1, 40, seed=1, variation=0), simulate(1, 40, seed=2, variation=0)
-    different = simulate(1, 40, seed=1, variation=0, plan_seed=9)
+    different = simulate(1, body_plan(40, seed=9), seed=1, variation=0)
 
     def distances(worm):
         rows = np.argsort(worm.names)
@@ -94,7 +94,7 @@ def test_anatomy_stays_when_errors_come():
 
 
 def test_all_lengths_grow_with_spacing():
-    small, large = simulate(1, 50)[0], simulate(1, 50, spacing=26)[0]
+    small, large = simulate(1, 50)[0], simulate(1, body_plan(50, spacing=26))[0]
     assert large.centroids == pytest.approx(2 * small.centroids)
     assert large.radii == pytest.approx(2 * small.radii)
 
@@ -111,7 +111,7 @@ def test_each_kind_of_variation_can_be_chosen():
 
 @given(st.integers(4, 30), st.integers(0, 50))
 def test_small_organisms(cells, seed):
-    worm = simulate(1, cells, seed=seed, plan_seed=seed)[0]
+    worm = simulate(1, body_plan(cells, seed=seed), seed=seed)[0]
     assert len(worm) == len(set(worm.names)) == cells
 
 
@@ -121,9 +121,6 @@ def test_small_organisms(cells, seed):
         ({"specimens": 0}, "0 specimens"),
         ({"cells": 3}, "3 cells"),
         ({"seed": -1}, "seed -1"),
-        ({"plan_seed": -1}, "plan seed -1"),
-        ({"spacing": 0.0}, "spacing 0.0"),
-        ({"spacing": float("nan")}, "spacing nan"),
         ({"variation": -1.0}, "variation -1.0"),
         ({"pose": "upright"}, "pose 'upright'"),
         ({"missing": -0.1}, "missing is -0.1"),
@@ -136,6 +133,19 @@ def test_bad_arguments_are_one_line(wrong, words):
     with pytest.raises(EutelyError, match=words) as caught:
         simulate(**{"specimens": 1, "cells": 10, **wrong})
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"seed": -1}, "plan seed -1"),
+        ({"spacing": 0.0}, "spacing 0.0"),
+        ({"spacing": float("nan")}, "spacing nan"),
+    ],
+)
+def test_bad_plans_are_refused(wrong, words):
+    with pytest.raises(EutelyError, match=words):
+        body_plan(10, **wrong)
 
 
 def test_bad_variation_is_refused():

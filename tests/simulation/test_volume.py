@@ -6,6 +6,7 @@ import pytest
 
 from eutely import EutelyError, Specimen, simulate
 from eutely.nuclei import measure
+from eutely.simulation import body_plan
 from eutely.simulation.volume import draw
 
 
@@ -23,7 +24,7 @@ def moments(labels, origin, size):
 
 @pytest.mark.parametrize("size", [(1.0, 1.0, 1.0), (0.7, 1.0, 1.3)])
 def test_drawn_nuclei_have_their_centroids_and_radii(size):
-    worm = simulate(1, 30, spacing=30, variation=0.2, pose="axis")[0]
+    worm = simulate(1, body_plan(30, spacing=30), variation=0.2, pose="axis")[0]
     labels, origin = draw(worm, size)
     found = moments(labels, origin, size)
     assert sorted(found) == sorted(worm.ids)

@@ -6,12 +6,15 @@ from hypothesis import strategies as st
 
 from eutely.solver.meanfield import Crowd, Field, assign, predict, settle
 from eutely.solver.softassign import (
+    Rules,
     centres_of,
     mean_places,
     soft_assign,
     squared_distances,
     student_costs,
 )
+
+RULES = Rules(freedom=8.0, c0=1e4)
 
 
 def chain(count: int, pull: float) -> Field:
@@ -32,7 +35,7 @@ def test_nobody_has_more_than_one(seed: int, temperature: float) -> None:
     random = np.random.default_rng(seed)
     places, points = random.normal(size=(2, 12, 3))
     centres = centres_of(np.array([np.eye(3)] * 12))
-    shares = soft_assign(places, centres, points, temperature=temperature, freedom=5.0)
+    shares = soft_assign(places, centres, points, Rules(freedom=5.0), temperature=temperature)
     rows = np.add.reduceat(shares.values, shares.starts[:-1])
     _, columns = mean_places(shares, places, 12)
     assert (columns <= 1 + 1e-9).all()
@@ -44,7 +47,7 @@ def test_nobody_has_more_than_one(seed: int, temperature: float) -> None:
 @given(st.permutations(range(6)))
 def test_assignment_is_that_of_the_nearest(order: list[int]) -> None:
     field = chain(6, 0.0)
-    nuclei, _ = assign(field.means, field.centres, field.means[order] + 0.1, 8.0, 1e4)
+    nuclei, _ = assign(field.means, field.centres, field.means[order] + 0.1, RULES)
     assert list(np.asarray(order)[nuclei]) == list(range(6))
 
 
@@ -56,20 +59,20 @@ def test_neighbours_predict_a_common_shift() -> None:
 
 
 def test_a_region_settles_together() -> None:
-    """A shift by 6 of 10: each cell alone prefers its neighbour's nucleus, together they do not."""
+    """A shift by 6 of 10: a single cell prefers its neighbour's nucleus, all together do not."""
     field = chain(20, 0.95)
     points = field.means + [6.0, 0.0, 0.0]
     points[0] = field.means[0] + [1.0, 0, 0]
     start = points.copy()
-    found = settle(field, points, start, freedom=8.0)
-    assert list(found.nuclei) == list(range(20))
-    assert found.shares.values.max() <= 1 + 1e-9
+    settled = settle(field, points, start, RULES)
+    assert list(settled.nuclei) == list(range(20))
+    assert settled.shares.values.max() <= 1 + 1e-9
 
 
 def test_a_cell_without_a_nucleus_stays_unmatched() -> None:
     field = chain(4, 0.5)
-    found = settle(field, field.means[[0, 1, 3]], field.means)
-    assert list(found.nuclei) == [0, 1, -1, 2]
+    settled = settle(field, field.means[[0, 1, 3]], field.means, RULES)
+    assert list(settled.nuclei) == [0, 1, -1, 2]
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.5, 50.0))
@@ -78,24 +81,21 @@ def test_fast_costs_are_those_of_the_formula(seed: int, freedom: float) -> None:
     places, points = 100 * random.random((2, 7, 3))
     roots = np.tril(random.normal(size=(7, 3, 3))) + 2 * np.eye(3)
     centres = centres_of(roots @ roots.transpose(0, 2, 1))
-    found = student_costs(places, centres.whitening, centres.heights, points, freedom)
+    costs = student_costs(places, centres.whitening, centres.heights, points, freedom)
     squared = squared_distances(places, centres.whitening, points)
     exact = 0.5 * (freedom + 3) * np.log1p(squared / freedom) - centres.heights
-    np.testing.assert_allclose(np.diagonal(found), exact, atol=1e-6)
+    np.testing.assert_allclose(np.diagonal(costs), exact, atol=1e-6)
 
 
 def test_leaving_out_depends_on_its_cost() -> None:
-    """Two nuclei near one cell, one cell without any: who stays alone follows from the cost."""
+    """Two nuclei near one cell, none near the other: c0 decides whether that cell is matched."""
     field = chain(2, 0.0)
     points = field.means[[0, 0]] + [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
-    for cost, alone in ((5.0, -1), (1e4, 1)):
-        nuclei, _ = assign(field.means, field.centres, points, 8.0, np.full(2, cost))
-        assert list(nuclei) == [0, alone]
-    share = [
-        soft_assign(field.means, field.centres, points, freedom=8.0, unmatched=cost)
-        for cost in (1.0, 5.0)
-    ]
-    assert share[0].values.sum() < share[1].values.sum()
+    for c0, second in ((5.0, -1), (1e4, 1)):
+        nuclei, _ = assign(field.means, field.centres, points, Rules(8.0, np.full(2, c0)))
+        assert list(nuclei) == [0, second]
+    low, high = (soft_assign(field.means, field.centres, points, Rules(8.0, c0)) for c0 in (1, 5))
+    assert low.values.sum() < high.values.sum()
 
 
 def test_of_two_nuclei_that_crowd_each_other_one_is_left_out() -> None:
@@ -103,8 +103,9 @@ def test_of_two_nuclei_that_crowd_each_other_one_is_left_out() -> None:
     field = chain(6, 0.0)
     points = field.means.copy()
     points[3, 0] -= 8.0
-    free = settle(field, points, field.means, freedom=3.0, unmatched=20.0)
+    rules = Rules(freedom=3.0, c0=20.0)
+    free = settle(field, points, field.means, rules)
     assert free.nuclei[3] == 3
     crowd = Crowd(np.array([[2, 3]]), np.array([15.0]))
-    found = settle(field, points, field.means, freedom=3.0, unmatched=20.0, crowd=crowd)
-    assert list(found.nuclei) == [0, 1, 2, -1, 4, 5]
+    crowded = settle(field, points, field.means, rules, crowd=crowd)
+    assert list(crowded.nuclei) == [0, 1, 2, -1, 4, 5]

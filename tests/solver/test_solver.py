@@ -101,7 +101,7 @@ def test_nothing_to_match_is_the_empty_matching(shape):
 
 def test_unknown_effort_and_bad_starts_are_refused():
     problem = random_problem()
-    with pytest.raises(ProblemError, match="effort 'heroic' is not one of fast"):
+    with pytest.raises(ProblemError, match="effort is 'heroic', expected one of fast"):
         solve(problem, "heroic")
     with pytest.raises(ProblemError, match="shape"):
         solve(problem, start=[0])

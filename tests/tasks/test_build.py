@@ -18,6 +18,7 @@ from eutely.config import Config, resolve
 from eutely.errors import AtlasError, EutelyError, WriteError
 from eutely.io.atlas import read_atlas
 from eutely.tasks.build import Built
+from eutely.simulation import body_plan
 from eutely.specimen import Specimen
 
 CELLS = 60
@@ -140,7 +141,7 @@ def test_names_become_the_cells_of_a_supervised_atlas(tmp_path: Path) -> None:
 
 
 def test_a_stranger_is_flagged_and_not_fatal(caplog: pytest.LogCaptureFixture) -> None:
-    other = eutely.simulate(specimens=1, cells=CELLS, seed=3, plan_seed=17)[0]
+    other = eutely.simulate(specimens=1, cells=body_plan(CELLS, seed=17), seed=3)[0]
     built = eutely.build([*cohort(), replace(other, name="stranger")], config=SETTINGS, workers=1)
     assert list(built.unlike) == ["stranger"]
     assert any("stranger" in line and "another organism" in line for line in caplog.messages)

@@ -98,7 +98,7 @@ def test_volumes_of_different_shape_are_refused(tmp_path: Path) -> None:
         ],
     )
     assert isinstance(result.exception, EutelyError)
-    assert "one image" in str(result.exception)
+    assert "of the same image" in str(result.exception)
     assert not (tmp_path / "o.csv").exists()
 
 

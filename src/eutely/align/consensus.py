@@ -16,7 +16,7 @@ from eutely.execute import Executor
 from eutely.frame import Frame, Points
 from eutely.learned import Parameters
 from eutely.multi import specimen_agreement, synchronise
-from eutely.pairs import PairCosts, match_pairs
+from eutely.pairs import PairRules, match_pairs
 from eutely.solver.meanfield import assign
 from eutely.solver.softassign import Rules, centres_of
 
@@ -85,8 +85,8 @@ def align(frame: Frame, settings: Realign, executor: Executor, *, seed: int = 0)
     points = [
         np.ascontiguousarray(poses[pose]) for poses, pose in zip(frame.poses, chosen, strict=True)
     ]
-    costs = PairCosts(Parameters.unlearned(spacing), ALL_MATCHED, dense=True)
-    matchings = match_pairs(points, radii, costs, executor)
+    rules = PairRules(Parameters.unlearned(spacing), ALL_MATCHED, dense=True)
+    matchings = match_pairs(points, radii, rules, executor)
     consistency = specimen_agreement(matchings, synchronise(matchings, seed=seed))
     target = int(np.argmax(np.nan_to_num(consistency, nan=-1.0)))
     log.info(
@@ -96,20 +96,18 @@ def align(frame: Frame, settings: Realign, executor: Executor, *, seed: int = 0)
         100 * float(np.nanmedian(consistency)),
     )
     start = Aligned(tuple(points), radii, chosen, target, consistency, np.zeros(len(points)))
-    return realign(start, costs, settings, executor)
+    return realign(start, rules, settings, executor)
 
 
-def realign(
-    before: Aligned, costs: PairCosts, settings: Realign, executor: Executor
-) -> Aligned:
-    """Fit all specimens to the target again, by the matches that ``costs`` give.
+def realign(before: Aligned, rules: PairRules, settings: Realign, executor: Executor) -> Aligned:
+    """Fit all specimens to the target again, by their matches with it.
 
     Parameters
     ----------
     before
         the specimens so far.
-    costs
-        of matching each specimen with the target.
+    rules
+        how each specimen is matched with the target.
     settings
         the section ``realign`` of the configuration.
     executor
@@ -123,7 +121,7 @@ def realign(
     distance = np.zeros(len(before.frames))
     for turn in range(settings.iterations + 1):
         matchings = match_pairs(
-            [goal, *frames], [before.radii[before.target], *radii], costs, executor, pairs=pairs
+            [goal, *frames], [before.radii[before.target], *radii], rules, executor, pairs=pairs
         )
         for number, other in enumerate(others):
             distance[other] = _median_distance(goal, frames[number], matchings.of(number))

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -113,10 +113,14 @@ def write(output: Path, parameters: dict[str, object], *, force: bool) -> int:
     import eutely
     from eutely.io.tables import write_table
     from eutely.io.whole import whole
+    from eutely.simulation import body_plan
 
     refuse_to_destroy(output, force)
-    files = ("format", "voxel_size", "names")
-    cohort = eutely.simulate(**{k: v for k, v in parameters.items() if k not in files})  # type: ignore[arg-type]
+    rest: dict[str, Any] = dict(parameters)
+    plan = body_plan(rest.pop("cells"), seed=rest.pop("plan_seed"), spacing=rest.pop("spacing"))
+    for key in ("format", "voxel_size", "names"):
+        del rest[key]
+    cohort = eutely.simulate(cells=plan, **rest)
     ending = str(parameters["format"])
     with whole(output.resolve()) as folder:
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""Which assignments are worth allowing: near enough in position and size, or among the best."""
+"""Allowed assignments: those near enough in position and size, or among the cheapest."""
 
 from typing import Any, NamedTuple
 
@@ -11,16 +11,16 @@ from eutely.kernel import kernel
 
 
 class Gaussians(NamedTuple):
-    """Where nuclei of the left side are expected, and how large (equations 2 and 3).
+    """Expected positions and sizes of the nuclei of the left side (equations 2 and 3).
 
     Attributes
     ----------
     means
-        (n, 3) float64.
+        (n, 3) float64, expected positions.
     precisions
-        (n, 3, 3) float64, inverse covariances, or (1, 3, 3) for one that all share.
+        (n, 3, 3) float64, inverse covariances, or (1, 3, 3) if all share it.
     radii
-        (n, 3) float64, expected semi-axes; NaN where not known.
+        (n, 3) float64, expected semi-axes; NaN where unknown.
     radius_precisions
         (n, 3, 3) or (1, 3, 3) float64.
     """
@@ -32,7 +32,7 @@ class Gaussians(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What the search for candidates depends on, in the form in which kernels take it.
+    """Weights and thresholds of the search for candidates, in the form that kernels take.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Limits(NamedTuple):
     tau_centroid, tau_radius
         largest squared Mahalanobis distances allowed.
     k_min
-        number of cheapest candidates kept for every nucleus of either side in any case.
+        number of cheapest candidates always kept for every nucleus of either side.
     """
 
     cen: float
@@ -56,7 +56,7 @@ class Limits(NamedTuple):
 
 @kernel
 def robust(square: float, nu: float) -> float:
-    """Return a squared distance, or the robust cost that grows as its logarithm.
+    """Return a squared distance, or the robust cost that grows with its logarithm.
 
     -2 log of the density of a Student-t with ``nu`` degrees of freedom in three dimensions is
     (nu + 3) log(1 + square / nu), up to a constant; ``nu`` = 0 stands for the Gaussian.
@@ -66,7 +66,7 @@ def robust(square: float, nu: float) -> float:
 
 @kernel
 def _square_of(cost: float, nu: float) -> float:
-    """Return the squared distance with that `robust` cost, rounded up."""
+    """Return the squared distance whose `robust` cost is ``cost``, rounded up."""
     square = cost if nu == 0.0 else nu * np.expm1(cost / (nu + 3.0))
     return square * (1.0 + 1e-12)
 
@@ -95,21 +95,21 @@ def _squares(g: Any, i: int, point: Any, radii: Any) -> Any:
 
 @kernel
 def _search(
-    g: Any, points: Any, radii: Any, grid: Any, own: Any, floors: Any, by_left: bool, lim: Any
+    g: Any, points: Any, radii: Any, grid: Any, centres: Any, floors: Any, by_left: bool, lim: Any
 ) -> Any:
-    """Return, for every nucleus of one side, its candidates on the other.
+    """Return, for every nucleus of one side, its candidates on the other side.
 
-    ``grid`` and ``own`` hold the two sides' positions scaled so that floors[i] times a squared
-    distance is a lower bound of the Mahalanobis distance. By the left side: those within the
-    thresholds and the cheapest; by the right side: the cheapest only.
+    ``centres`` and ``grid`` hold the scaled positions of this and of the other side; floors[i]
+    times a squared distance is a lower bound of the squared Mahalanobis distance. By the left side:
+    candidates within the thresholds and the cheapest; by the right side: only the cheapest.
 
-    Returns starts, ends and costs of lists; their order within a nucleus is arbitrary.
+    Returns starts, ends and costs of lists; the order within a list is arbitrary.
     """
-    n = len(own)
+    n = len(centres)
     starts = np.zeros(n + 1, dtype=np.int32)
     ends = np.empty(n * (lim.k_min + 8) + 8, dtype=np.int32)
     costs = np.empty(len(ends))
-    found = np.empty(len(grid.points), dtype=np.int32)
+    inside_shell = np.empty(len(grid.points), dtype=np.int32)
     near = np.empty(len(grid.points), dtype=np.int32)
     near_costs = np.empty(len(grid.points))
     k_min = min(lim.k_min, len(grid.points))
@@ -121,13 +121,13 @@ def _search(
         bar = lim.tau_centroid if by_left else 0.0
         floor = floors[min(i, len(floors) - 1)]
         while True:
-            count, reach = shell(grid, own[i], radius, found)
+            count, reach = shell(grid, centres[i], radius, inside_shell)
             for k in range(count):
-                j = found[k]
+                j = inside_shell[k]
                 square = (
-                    (own[i, 0] - grid.points[j, 0]) ** 2
-                    + (own[i, 1] - grid.points[j, 1]) ** 2
-                    + (own[i, 2] - grid.points[j, 2]) ** 2
+                    (centres[i, 0] - grid.points[j, 0]) ** 2
+                    + (centres[i, 1] - grid.points[j, 1]) ** 2
+                    + (centres[i, 2] - grid.points[j, 2]) ** 2
                 ) * floor
                 if held == k_min and square > bar:
                     continue
@@ -147,7 +147,7 @@ def _search(
                         at -= 1
                     best_costs[at], best[at] = cost, j
                     if held == k_min:
-                        # The squared distance from which on no point can be a candidate.
+                        # Squared distance beyond which no point can be a candidate.
                         bar = np.inf
                         if lim.cen > 0.0:
                             bar = _square_of(best_costs[held - 1] / lim.cen, lim.nu)
@@ -189,7 +189,7 @@ def _longer(values: Any, size: int, room: int) -> Any:
 def _union(
     starts: Any, ends: Any, costs: Any, back_starts: Any, backs: Any, back_costs: Any
 ) -> Any:
-    """Return starts, labels, owners, costs of the lists by left node joined with those by right."""
+    """Return starts, labels, owners, costs of the union of lists by left and by right node."""
     n = len(starts) - 1
     total = len(ends) + len(backs)
     sizes = np.zeros(n + 1, dtype=np.int32)
@@ -232,7 +232,7 @@ def _union(
 
 
 class Candidates(NamedTuple):
-    """Allowed assignments; fields as in `eutely.arrays.Arrays`."""
+    """Allowed assignments; for the fields see `eutely.arrays.Arrays`."""
 
     starts: NDArray[np.int32]
     labels: NDArray[np.int32]
@@ -248,10 +248,10 @@ def candidates(
     radii: NDArray[np.float64],
     limits: Limits,
 ) -> Candidates:
-    """Return the allowed assignments and their costs, position and size together.
+    """Return the allowed assignments and their costs of position and size.
 
-    An assignment is allowed when both squared distances are within their thresholds, or when it
-    is among the ``k_min`` cheapest of its left or of its right nucleus.
+    An assignment is allowed if both squared distances are within their thresholds, or if it is
+    among the ``k_min`` cheapest of its left or of its right nucleus.
 
     Parameters
     ----------
@@ -267,8 +267,8 @@ def candidates(
         empty = np.empty(0, dtype=np.int32)
         zeros = np.zeros(n + 1, dtype=np.int32), np.zeros(m + 1, dtype=np.int32)
         return Candidates(zeros[0], empty, empty, np.empty(0), zeros[1], empty)
-    # Scaled by the typical covariance, most of the search is round; what is left of each nucleus'
-    # own shape enters by the least eigenvalue of its precision.
+    # Scaled by the typical covariance, the search region is nearly a sphere; the shape of each
+    # nucleus' covariance enters by the smallest eigenvalue of its precision.
     scale = np.sqrt(np.einsum("nkk->k", expected.precisions) / len(expected.precisions))
     left = np.ascontiguousarray(expected.means * scale)
     right = np.ascontiguousarray(points * scale)

@@ -1,4 +1,4 @@
-"""Linear costs of all pairs of nuclei, as one matrix (equations 2 and 3)."""
+"""Linear costs of all pairs of nuclei, as one matrix (equations 1 to 3)."""
 
 from typing import Any
 
@@ -25,40 +25,58 @@ def dense_costs(
     Parameters
     ----------
     left, right
-        in one frame and unit.
+        in the same frame and unit.
     cen, rad
-        (3,) variances of position and size that all nuclei share, in squared units; without
-        ``rad`` sizes do not count, nor do those that are not known.
+        (3,) variances of position and size that all nuclei share, in squared units. Sizes do not
+        count without ``rad``, nor where they are unknown.
     c0
         cost of leaving a nucleus unmatched, subtracted from all costs.
     """
-    roots = np.sqrt(1.0 / variances(cen, "cen"))
-    sizes = np.zeros(3) if rad is None else np.sqrt(1.0 / variances(rad, "rad"))
-    costs: NDArray[np.float64] = _costs(
-        np.ascontiguousarray((left.centroids * roots).T),
-        np.ascontiguousarray((right.centroids * roots).T),
-        np.ascontiguousarray((left.radii * sizes).T),
-        np.ascontiguousarray((right.radii * sizes).T),
+    precisions = np.zeros(6)
+    precisions[:3] = 1.0 / variances(cen, "cen")
+    if rad is not None:
+        precisions[3:] = 1.0 / variances(rad, "rad")
+    costs: NDArray[np.float64] = linear_costs(
+        coordinates(left.centroids, left.radii),
+        coordinates(right.centroids, right.radii),
+        precisions,
         float(c0),
     )
     return costs
 
 
+def coordinates(centroids: NDArray[np.float64], radii: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return centroids (n, 3) and radii (n, 3) as `linear_costs` takes them: (6, n) float64."""
+    return np.ascontiguousarray(np.hstack([centroids, radii]).T, dtype=np.float64)
+
+
 @kernel
-def _costs(left: Any, right: Any, left_radii: Any, right_radii: Any, c0: float) -> Any:
-    """Return squared distances of positions and sizes, given as (3, n) and (3, m), minus c0."""
+def linear_costs(left: Any, right: Any, precisions: Any, c0: float) -> Any:
+    """Return squared Mahalanobis distances of position and size, minus c0: (n, m) float64.
+
+    Parameters
+    ----------
+    left, right
+        (6, n), (6, m) float64: x, y, z and three radii; unknown radii (NaN) cost nothing.
+    precisions
+        (6,) float64, inverse variances.
+    c0
+        cost of leaving a nucleus unmatched.
+    """
     n, m = left.shape[1], right.shape[1]
     costs = np.empty((n, m))
+    p, q, r = precisions[0], precisions[1], precisions[2]
+    u, v, w = precisions[3], precisions[4], precisions[5]
     for i in range(n):
         row = costs[i]
         for s in range(m):
             x, y, z = left[0, i] - right[0, s], left[1, i] - right[1, s], left[2, i] - right[2, s]
-            row[s] = x * x + y * y + z * z - c0
-        a, b, c = left_radii[0, i], left_radii[1, i], left_radii[2, i]
+            row[s] = x * x * p + y * y * q + z * z * r - c0
+        a, b, c = left[3, i], left[4, i], left[5, i]
         if np.isnan(a + b + c):
             continue
         for s in range(m):
-            x, y, z = a - right_radii[0, s], b - right_radii[1, s], c - right_radii[2, s]
-            size = x * x + y * y + z * z
+            x, y, z = a - right[3, s], b - right[4, s], c - right[5, s]
+            size = x * x * u + y * y * v + z * z * w
             row[s] += size if size == size else 0.0
     return costs

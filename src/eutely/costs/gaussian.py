@@ -21,7 +21,7 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Costs:
-    """What the costs of a matching problem depend on; the defaults are those of the paper.
+    """Weights and thresholds of the costs; the defaults are those of the paper.
 
     Attributes
     ----------
@@ -30,12 +30,12 @@ class Costs:
     weights
         lambda of position, size and offset.
     tau_centroid, tau_radius
-        largest squared Mahalanobis distance of position and size; above it an assignment is
-        forbidden ...
+        largest squared Mahalanobis distances of position and size; above either, an assignment is
+        forbidden, unless it is among the ``k_min`` cheapest.
     k_min
-        ... unless it is among the k_min cheapest of one of its nuclei.
+        number of cheapest assignments of every nucleus that are always allowed.
     neighbours
-        number of nearest neighbours each nucleus shares an offset cost with; 0 for none.
+        number of nearest neighbours with which each nucleus has an offset cost; 0 for none.
     nu_cen, nu_off
         degrees of freedom of a Student-t for positions and offsets; 0 for a Gaussian.
     """
@@ -52,7 +52,7 @@ class Costs:
     def __post_init__(self) -> None:
         numbers = [*self.weights, *(getattr(self, key) for key in _NOT_NEGATIVE)]
         if len(self.weights) != 3 or not all(0 <= number < np.inf for number in numbers):
-            raise ProblemError(f"{self}: expected three weights, and no number below 0")
+            raise ProblemError(f"{self}: expected three weights and no negative or infinite number")
 
 
 _NOT_NEGATIVE = ("tau_centroid", "tau_radius", "k_min", "neighbours", "nu_cen", "nu_off")
@@ -71,7 +71,7 @@ def between(
     Parameters
     ----------
     left, right
-        in one frame and unit.
+        in the same frame and unit.
     cen, rad, off
         (3,) variances of position, size and offset that all nuclei share, in squared units.
     costs
@@ -94,17 +94,17 @@ def to_atlas(
 ) -> PairProblem:
     """Return the problem of finding the cells of an atlas, the left side, in a specimen.
 
-    Every cell and every edge of the atlas has means and covariances of its own.
+    Every cell and every edge of the atlas has its own mean and covariance.
 
     Parameters
     ----------
     atlas
-        its edges carry the offset costs; ``costs.neighbours`` is not used, except that 0 leaves
-        them out.
+        its edges carry the offset costs; of ``costs.neighbours`` only 0 matters, which leaves them
+        out.
     centroids
         (n, 3), nuclei of the specimen in the frame of the atlas.
     radii
-        (n, 3), their semi-axes, descending; NaN where not known, None for no sizes at all.
+        (n, 3), their semi-axes, descending; NaN where unknown, None for no sizes at all.
     costs
         thresholds, weights and the cost of leaving a cell unmatched; by default those of the
         paper, with the atlas's weights.
@@ -114,9 +114,9 @@ def to_atlas(
     points = _writable(centroids)
     sizes = np.full_like(points, np.nan) if radii is None else _writable(radii)
     if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
-        raise ProblemError(f"centroids of shape {points.shape}; expected (n, 3) finite numbers")
+        raise ProblemError(f"centroids have shape {points.shape}, expected (n, 3) finite numbers")
     if sizes.shape != points.shape:
-        raise ProblemError(f"radii of shape {sizes.shape} for centroids of shape {points.shape}")
+        raise ProblemError(f"radii have shape {sizes.shape}, expected {points.shape} as centroids")
     flat = atlas.radius_covariances.reshape(len(atlas), 9)
     known = np.isfinite(np.concatenate([atlas.radii, flat], axis=1).sum(axis=1))
     expected = Gaussians(
@@ -130,7 +130,7 @@ def to_atlas(
 
 
 def _offsets(atlas: Atlas, edges: NDArray[np.int32]) -> Offsets:
-    """Return expected offsets in both directions of ``edges``, those of the atlas or none."""
+    """Return expected offsets in both directions of ``edges``: those of the atlas, or none."""
     first, second = np.concatenate([edges, edges[:, ::-1]]).T
     order = np.lexsort((second, first))
     residuals = atlas.offsets - (atlas.means[atlas.edges[:, 0]] - atlas.means[atlas.edges[:, 1]])
@@ -149,16 +149,16 @@ def _inverse(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _writable(values: ArrayLike) -> NDArray[np.float64]:
-    """Return a copy; kernels would be compiled a second time for a specimen's locked arrays."""
+    """Return a copy; kernels would be compiled again for the read-only arrays of a specimen."""
     return np.array(values, dtype=np.float64)
 
 
 def variances(given: ArrayLike, what: str) -> NDArray[np.float64]:
-    """Return variances along the axes as (3,), or say what is wrong with them."""
+    """Return variances along the axes as (3,); raise unless there are three positive numbers."""
     values = np.asarray(given, dtype=np.float64)
     if values.shape != (3,) or not (values > 0).all():
         raise ProblemError(
-            f"variances '{what}' are {values.tolist()}; expected three positive numbers"
+            f"variances '{what}' are {values.tolist()}, expected three positive numbers"
         )
     return values
 
@@ -177,20 +177,21 @@ def _problem(
     """Return the problem of matching expected nuclei to those at ``points`` (m, 3)."""
     cen, rad, off = costs.weights
     limits = Limits(cen, rad, costs.nu_cen, costs.tau_centroid, costs.tau_radius, costs.k_min)
-    found = candidates(expected, points, radii, limits)
-    layout, rows = table_layout(found.starts, offsets.starts, offsets.ends)
-    values = fill_offsets(found, expected.means, points, offsets, (layout, rows), off, costs.nu_off)
+    allowed = candidates(expected, points, radii, limits)
+    layout = table_layout(allowed.starts, offsets.starts, offsets.ends)
+    values = fill_offsets(allowed, expected.means, points, offsets, layout, off, costs.nu_off)
+    edge_offsets, row_starts = layout
     arrays = Arrays(
-        found.starts,
-        found.labels,
-        found.owners,
-        found.linear - costs.c0,
-        found.column_starts,
-        found.column_items,
+        allowed.starts,
+        allowed.labels,
+        allowed.owners,
+        allowed.linear - costs.c0,
+        allowed.column_starts,
+        allowed.column_items,
         offsets.starts,
         offsets.ends,
-        layout,
-        rows,
+        edge_offsets,
+        row_starts,
         np.empty(0, dtype=np.int32),
         values,
         np.zeros(1),

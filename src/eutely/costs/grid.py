@@ -1,4 +1,4 @@
-"""Points in cubic cells, so that near ones are found without looking at all."""
+"""Points in cubic cells, so that near points are found without examining all."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from eutely.kernel import kernel
 
 CROWD = 4.0
-"""Points a cell on average."""
+"""Mean number of points per cell."""
 
 
 class Grid(NamedTuple):
@@ -17,9 +17,9 @@ class Grid(NamedTuple):
     Attributes
     ----------
     points
-        (n, 3) float64, as given.
+        (n, 3) float64.
     order
-        (n,) int32, points cell by cell.
+        (n,) int32, indices of the points, cell by cell.
     starts
         (cells + 1,) int32, where each cell starts in ``order``.
     corner
@@ -40,10 +40,10 @@ class Grid(NamedTuple):
 
 @kernel
 def _cells(points: Any, corner: Any, span: Any) -> Any:
-    """Sort points into cells of about `CROWD` points in the box ``corner`` .. + ``span``."""
+    """Sort points into cells of about ``CROWD`` points in the box ``corner`` + ``span``."""
     n = len(points)
     longest = max(span[0], max(span[1], span[2]))
-    # A flat or thin cloud fills a slice of its box only: axes thinner than a cell do not count.
+    # Along axes that are thinner than a cell there is only one cell, so they do not count.
     size = longest
     for _ in range(4):
         volume, axes = 1.0, 0
@@ -85,17 +85,15 @@ def grid_of(points: NDArray[np.float64]) -> Grid:
 
 
 @kernel
-def shell(grid: Any, point: Any, radius: int, found: Any) -> Any:
-    """Return what the cells at Chebyshev distance ``radius`` around ``point`` hold.
-
-    The numbers of the points are written to ``found``.
+def shell(grid: Any, point: Any, radius: int, out: Any) -> Any:
+    """Write to ``out`` the indices of points in cells at Chebyshev distance ``radius``.
 
     Returns
     -------
     count
-        how many were found.
+        number of points.
     reach
-        distance within which all points lie in shells up to this one; inf when none is left.
+        distance within which all points lie in shells up to this one; inf if no shell is left.
     """
     size = grid.size[0]
     home = (
@@ -126,7 +124,7 @@ def shell(grid: Any, point: Any, radius: int, found: Any) -> Any:
                 if z >= 0:
                     cell = (x * grid.shape[1] + y) * grid.shape[2] + z
                     for k in range(grid.starts[cell], grid.starts[cell + 1]):
-                        found[count] = grid.order[k]
+                        out[count] = grid.order[k]
                         count += 1
                 z += step
     return count, reach
@@ -134,18 +132,18 @@ def shell(grid: Any, point: Any, radius: int, found: Any) -> Any:
 
 @kernel
 def _nearest(grid: Any, wanted: int) -> Any:
-    """Return the ``wanted`` nearest other points of each point: (n, wanted) int32, -1 for none."""
+    """Return (n, wanted) int32, the nearest other points of each point, -1 for none."""
     n = len(grid.points)
     nearest = np.full((n, wanted), -1, dtype=np.int32)
     distances = np.empty(wanted)
-    found = np.empty(n, dtype=np.int32)
+    others = np.empty(n, dtype=np.int32)
     for i in range(n):
         distances[:] = np.inf
         radius = 0
         while True:
-            count, reach = shell(grid, grid.points[i], radius, found)
+            count, reach = shell(grid, grid.points[i], radius, others)
             for k in range(count):
-                j = found[k]
+                j = others[k]
                 square = 0.0
                 for axis in range(3):
                     square += (grid.points[i, axis] - grid.points[j, axis]) ** 2
@@ -165,7 +163,7 @@ def _nearest(grid: Any, wanted: int) -> Any:
 
 @kernel
 def _symmetric(nearest: Any) -> Any:
-    """Return starts and ends of the graph in which i and j are joined if one lists the other."""
+    """Return starts and ends of the graph that joins i and j if either lists the other."""
     n, wanted = nearest.shape
     starts = np.zeros(n + 1, dtype=np.int32)
     for i in range(n):
@@ -211,14 +209,14 @@ def _insert(ends: Any, first: int, fill: Any, i: int, j: int) -> None:
 def neighbour_graph(
     points: NDArray[np.float64], neighbours: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the graph of nearest neighbours, made symmetric.
+    """Return the symmetric graph of nearest neighbours.
 
     Parameters
     ----------
     points
         (n, 3).
     neighbours
-        how many nearest points each point is joined to.
+        number of nearest points to which each point is joined.
 
     Returns
     -------

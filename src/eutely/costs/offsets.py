@@ -1,4 +1,4 @@
-"""Quadratic costs: how well the offset of two neighbours is kept (equation 4)."""
+"""Quadratic costs: how well the offset of two neighbours is preserved (equation 4)."""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ class Offsets(NamedTuple):
         (n + 1,), (e,) int32, neighbours of each left node, ascending, both directions.
     residuals
         (e, 3) float64, expected offset of i and j minus the difference of their expected
-        positions; (1, 3) when all are the same. The direction j, i has the opposite sign.
+        positions; (1, 3) if all are equal. The direction j, i has the opposite sign.
     roots
         (e, 3, 3) float64, a square root R of each precision, R.T @ R; (1, 3, 3) if all share it.
     """
@@ -30,17 +30,17 @@ class Offsets(NamedTuple):
 
 
 def fill_offsets(
-    found: Any, means: Any, points: Any, offsets: Offsets, layout: Any, weight: float, nu: float
+    allowed: Any, means: Any, points: Any, offsets: Offsets, layout: Any, weight: float, nu: float
 ) -> NDArray[np.float32]:
-    """Return the values of full tables (see `eutely.arrays.Arrays`), (q,) float32.
+    """Return the values of full tables, (q,) float32; see `eutely.arrays.Arrays`.
 
     With the displacement d_is = mean_i - x_s the deviation of an offset is residual_ij + d_is -
-    d_jt: small numbers, so that single precision holds the squares. Each end takes half of the
-    residual, so that both directions of an edge give the same bits.
+    d_jt: small numbers, for which single precision is enough. Each end takes half of the residual,
+    so that both directions of an edge give the same bits.
 
     Parameters
     ----------
-    found
+    allowed
         candidates, with ``starts`` and ``labels``.
     means, points
         (n, 3), (m, 3) float64, expected positions of the left and positions of the right side.
@@ -55,11 +55,11 @@ def fill_offsets(
     values: NDArray[np.float32]
     if shared:
         values = _fill_shared(
-            found.starts, found.labels, means, points, offsets, layout[1], weight, nu
+            allowed.starts, allowed.labels, means, points, offsets, layout[1], weight, nu
         )
     else:
         values = _fill_each(
-            found.starts, found.labels, means, points, offsets, layout[1], layout[0], weight, nu
+            allowed.starts, allowed.labels, means, points, offsets, layout[1], layout[0], weight, nu
         )
     return values
 
@@ -75,14 +75,14 @@ def _fill_shared(
     weight: float,
     nu: float,
 ) -> Any:
-    """Fill the tables when all offsets share one precision and none has a residual.
+    """Fill the tables if all offsets share one precision and none has a residual.
 
-    The displacements of all neighbours' candidates then stand in a row, and so do the costs.
+    The displacements of all neighbours' candidates are then contiguous, and so are the costs.
     """
     values = np.empty(row_starts[-1], dtype=np.float32)
     scale = np.sqrt(weight) if nu == 0.0 else 1.0
     root = offsets.roots[0]
-    own = np.empty((3, len(labels)), dtype=np.float32)
+    shifts = np.empty((3, len(labels)), dtype=np.float32)
     widest = 0
     for i in range(len(starts) - 1):
         width = 0
@@ -95,7 +95,7 @@ def _fill_shared(
             y = means[i, 1] - points[s, 1]
             z = means[i, 2] - points[s, 2]
             for k in range(3):
-                own[k, a] = (root[k, 0] * x + root[k, 1] * y + root[k, 2] * z) * scale
+                shifts[k, a] = (root[k, 0] * x + root[k, 1] * y + root[k, 2] * z) * scale
     others = np.empty((3, widest), dtype=np.float32)
     rivals = np.empty((2, widest), dtype=np.int32)
     mine = np.full(len(points), -1, dtype=np.int32)
@@ -109,11 +109,11 @@ def _fill_shared(
                     rivals[0, shares], rivals[1, shares] = mine[labels[b]], width
                     shares += 1
                 for k in range(3):
-                    others[k, width] = own[k, b]
+                    others[k, width] = shifts[k, b]
                 width += 1
         first, second, third = others[0][:width], others[1][:width], others[2][:width]
         for a in range(starts[i], starts[i + 1]):
-            u, v, w = own[0, a], own[1, a], own[2, a]
+            u, v, w = shifts[0, a], shifts[1, a], shifts[2, a]
             row = values[row_starts[a] : row_starts[a] + width]  # no negative index, for SIMD
             for b in range(width):
                 p, q, r = u - first[b], v - second[b], w - third[b]
@@ -141,7 +141,7 @@ def _fill_each(
     weight: float,
     nu: float,
 ) -> Any:
-    """Fill the tables when every offset has a precision of its own."""
+    """Fill the tables if every offset has its own precision."""
     values = np.empty(row_starts[-1], dtype=np.float32)
     widest = 0
     for i in range(len(starts) - 1):

@@ -1,4 +1,4 @@
-"""Dask, for many machines or many processes on this one."""
+"""Dask, for several machines or several processes on this machine."""
 
 from __future__ import annotations
 
@@ -6,44 +6,87 @@ import hashlib
 import logging
 import os
 import pickle
+import signal
+import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from types import FrameType
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from threadpoolctl import threadpool_limits
 
 from eutely.errors import ExecuteError
-from eutely.execute.chunks import in_order, split
-from eutely.execute.interrupts import Interrupts
-from eutely.execute.protocol import Progress
-from eutely.execute.threads import cores
+from eutely.execute.protocol import Done
+from eutely.execute.threads import cores, in_order, split
 
 log = logging.getLogger("eutely")
 
 R = TypeVar("R")
 
 SMALL = 1 << 16
-"""Bytes; shared values below travel with each chunk, larger ones once to each worker."""
+"""Bytes below which a shared value travels with each chunk; a larger one once to each worker."""
 
 KEPT = 8
-"""Large shared values that stay on the cluster between maps, the last ones used."""
+"""Number of large shared values, the last used, that stay on the cluster between maps."""
 
 AHEAD = 512
-"""Chunks at most that a Dask scheduler is given ahead; it cancels thousands of them slowly."""
+"""Chunks submitted ahead at most: a Dask scheduler is slow to cancel thousands of them."""
 
 PATIENCE = 15.0
-"""Seconds in which a running scheduler must answer."""
+"""Seconds within which a running scheduler must answer."""
 
 TICK = 5.0
-"""Seconds between two looks at the workers while a chunk is waited for."""
+"""Seconds between two checks of the workers while waiting for a chunk."""
+
+
+class Interrupts:
+    """Records Ctrl-C beside the usual KeyboardInterrupt, so that it can be raised again.
+
+    Python drops a KeyboardInterrupt that is raised in a destructor.
+    """
+
+    def __init__(self) -> None:
+        self._seen = False
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Record Ctrl-C within the block; only the main thread receives it."""
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or not callable(before):
+            yield
+            return
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self._seen = True
+            before(number, frame)
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    @contextmanager
+    def delivered(self) -> Iterator[None]:
+        """Forget the record when a KeyboardInterrupt leaves the block: it was not lost."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._seen = False
+            raise
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was recorded and lost."""
+        if self._seen:
+            raise KeyboardInterrupt
 
 
 @contextmanager
 def open_dask(where: str) -> Iterator[Dask]:
-    """Start a local cluster, or connect to a running scheduler."""
+    """Start a local cluster, or connect to a running scheduler; see `open_executor`."""
     try:
         import dask
         import distributed
@@ -53,7 +96,7 @@ def open_dask(where: str) -> Iterator[Dask]:
     if where == "local" or where.startswith("local:"):
         count = where.removeprefix("local").removeprefix(":") or str(cores())
         if not count.isdecimal() or int(count) < 1:
-            raise ExecuteError(f"Dask at '{where}': expected local:N with N processes, N >= 1")
+            raise ExecuteError(f"workers is '{where}', expected local:N with N >= 1 processes")
         # No memory limit: threads have none either, and a nanny that kills a worker at a guessed
         # share of the memory only makes the run slower. No memory manager: between two maps it
         # would drop the copies of shared values that each worker has.
@@ -69,13 +112,13 @@ def open_dask(where: str) -> Iterator[Dask]:
             distributed.Client(cluster) as client,
         ):
             client.register_plugin(_ignore_interrupts())
-            # Dask starts a killed worker again, but not one that died while it was starting.
+            # Dask restarts a killed worker, but not a worker that died while it was starting.
             with interrupts.noted():
                 yield Dask(client, where, interrupts, lambda: cluster.scale(int(count)))
     elif "://" in where or where.endswith(".json"):
         by_file = where.endswith(".json")
         try:
-            if by_file and not os.path.isfile(where):  # Dask would wait for it without end
+            if by_file and not os.path.isfile(where):  # Dask would wait for it forever
                 raise FileNotFoundError(where)
             client = distributed.Client(
                 **{"scheduler_file" if by_file else "address": where}, timeout=PATIENCE
@@ -90,15 +133,13 @@ def open_dask(where: str) -> Iterator[Dask]:
             yield executor
     else:
         raise ExecuteError(
-            f"Dask at '{where}': expected local:N, an address such as tcp://host:8786, "
-            "or the path of a scheduler file (.json)"
+            f"workers is '{where}', expected a number of threads, or for Dask local:N, an address "
+            "such as tcp://host:8786, or the path of a scheduler file (.json)"
         )
 
 
 def _ignore_interrupts() -> Any:
-    """Return a plugin for local workers, which Ctrl-C reaches too: only the caller shall stop."""
-    import signal
-
+    """Return a plugin for local workers, which receive Ctrl-C too: only the caller may stop."""
     from distributed import WorkerPlugin
 
     class IgnoreInterrupts(WorkerPlugin):  # type: ignore[misc]
@@ -109,7 +150,7 @@ def _ignore_interrupts() -> Any:
 
 
 class Dask:
-    """Workers of a Dask cluster; what a lost worker had done or held is done again elsewhere."""
+    """Workers of a Dask cluster; the work of a lost worker is repeated elsewhere."""
 
     def __init__(
         self,
@@ -127,21 +168,21 @@ class Dask:
 
     @property
     def workers(self) -> int:
-        """Threads of all workers that are there now; one at least."""
+        """Number of threads of all current workers, at least 1."""
         return max(sum(map(int, self._client.nthreads().values())), 1)
 
     def check_versions(self) -> None:
-        """Refuse another eutely: its results could differ, and without one nothing runs."""
+        """Refuse a cluster without eutely or with another version, whose results could differ."""
         from importlib.metadata import version
 
         mine = version("eutely")
         ask = _version_by_value()
-        found = {"scheduler": self._client.run_on_scheduler(ask), **self._client.run(ask)}
-        for place, theirs in found.items():
+        versions = {"scheduler": self._client.run_on_scheduler(ask), **self._client.run(ask)}
+        for place, theirs in versions.items():
             if theirs != mine:
                 has = f"eutely {theirs}" if theirs else "no eutely"
                 raise ExecuteError(
-                    f"the Dask cluster has {has} at {place}, here runs {mine}; "
+                    f"the Dask cluster has {has} at {place}, expected {mine} as on this machine; "
                     "install the same version everywhere"
                 )
 
@@ -152,9 +193,9 @@ class Dask:
         *,
         shared: tuple[Any, ...] = (),
         chunk: int | None = None,
-        progress: Progress | None = None,
+        on_done: Done | None = None,
     ) -> Iterator[R]:
-        """Map as the protocol says."""
+        """Map ``function`` over ``items``; see `Executor.map`."""
         todo = list(items)
         parts = split(todo, self.workers, chunk)
         name = f"eutely-{uuid4().hex}"
@@ -167,7 +208,7 @@ class Dask:
                 if len(futures) <= AHEAD // 2 and given < len(parts):
                     until = min(given + AHEAD // 2, len(parts))
                     # Keys of one group: the scheduler then keeps the queue and feeds idle workers
-                    # from it, instead of giving all to the workers that hold the shared values.
+                    # from it, instead of sending all to the workers that hold the shared values.
                     futures.extend(
                         self._client.map(
                             _run_chunk,
@@ -184,13 +225,13 @@ class Dask:
 
         try:
             with self._interrupts.delivered():
-                yield from in_order(results(), len(todo), progress)
+                yield from in_order(results(), len(todo), on_done)
         finally:
             if futures and self._client.status == "running":
                 self._client.cancel(list(futures))
 
     def _result(self, future: Any) -> list[Any]:
-        """Wait for one chunk."""
+        """Wait for the results of a chunk."""
         from distributed import KilledWorker, wait
         from distributed.client import FutureCancelledError, FuturesCancelledError
 
@@ -205,23 +246,23 @@ class Dask:
             return cast(list[Any], future.result())
         except KilledWorker as error:
             raise ExecuteError(
-                "the same work ended several Dask workers one after the other (out of memory?); "
+                "the same work killed several Dask workers one after the other (out of memory?); "
                 "give the workers more memory and run again to continue"
             ) from error
         except (FutureCancelledError, FuturesCancelledError, OSError) as error:
             if self._client.status == "running" and isinstance(error, OSError):
-                raise  # of the function itself
+                raise  # an error of the function itself
             raise ExecuteError(
                 f"the Dask scheduler at {self._where} was lost; start it and run again to continue"
             ) from error
 
     def _look_after_workers(self) -> None:
-        """Start local workers again that nobody else does; say when there is none at all."""
+        """Restart local workers that Dask does not; warn when there is no worker at all."""
         if self._revive is not None:
             self._revive()
         if not self._client.nthreads():
             if not self._waiting:
-                log.warning("no worker at the Dask cluster %s; waiting for one", self._where)
+                log.warning("no worker at the Dask cluster %s; waiting for workers", self._where)
             self._waiting = True
         else:
             self._waiting = False
@@ -229,9 +270,9 @@ class Dask:
     def _send(self, value: Any) -> Any:
         """Return ``value``, or when it is large a handle to it on the cluster.
 
-        It becomes the result of a task rather than scattered data, so that the scheduler can make
-        it again when the only workers that held it are lost; its key is a hash of its content, so
-        that the next map finds it there.
+        It becomes the result of a task rather than scattered data, so that the scheduler can
+        restore it when the only workers that held it are lost; its key is a hash of its content,
+        so that the next map finds it there.
         """
         import cloudpickle
         import dask
@@ -260,12 +301,12 @@ def _run_chunk(
 
 @cache
 def _one_blas_thread() -> None:
-    """Set BLAS on this worker to one thread, for good."""
+    """Set BLAS on this worker to one thread, permanently."""
     threadpool_limits(limits=1, user_api="blas")
 
 
 def _version_by_value() -> Callable[[], str | None]:
-    """Return a function that travels without eutely: nested functions are pickled by value."""
+    """Return a function that needs no eutely to run: nested functions are pickled by value."""
 
     def installed() -> str | None:
         from importlib.metadata import PackageNotFoundError, version

@@ -1,12 +1,12 @@
-"""What an executor can do, whichever it is."""
+"""What every executor can do."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 R = TypeVar("R")
 
-Progress = Callable[[int, int], None]
-"""Called with (items done, items in all), in the thread that takes the results."""
+Done = Callable[[int, int], None]
+"""Called with (items done, items in total), in the thread that takes the results."""
 
 
 class Executor(Protocol):
@@ -14,7 +14,7 @@ class Executor(Protocol):
 
     @property
     def workers(self) -> int:
-        """Calls that run at the same time."""
+        """Number of calls that run at the same time."""
         ...
 
     def map(
@@ -24,13 +24,14 @@ class Executor(Protocol):
         *,
         shared: tuple[Any, ...] = (),
         chunk: int | None = None,
-        progress: Progress | None = None,
+        on_done: Done | None = None,
     ) -> Iterator[R]:
         """Yield ``function(*shared, item)`` for each item, in the order of ``items``.
 
-        Work starts when the first result is asked for. When a call raises, its exception comes
+        Work starts when the first result is requested. When a call raises, its exception comes
         up unchanged after the results of the items before it (so it is always that of the first
-        failing item) and the rest is cancelled; so it is when the caller stops early.
+        failing item) and the rest is cancelled. The rest is also cancelled when the caller stops
+        early.
 
         Parameters
         ----------
@@ -40,10 +41,10 @@ class Executor(Protocol):
             small, picklable arguments.
         shared
             first arguments of every call: picklable, possibly large, never changed by
-            ``function``. A large one reaches each worker once, also over several maps.
+            ``function``. A large value reaches each worker once, also over several maps.
         chunk
-            items handed to a worker at a time; None chooses.
-        progress
-            told (done, total) at the start and after each chunk.
+            items handed to a worker at a time; chosen automatically if None.
+        on_done
+            called with (done, total) at the start and after each chunk.
         """
         ...

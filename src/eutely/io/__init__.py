@@ -1,4 +1,4 @@
-"""Everything that opens a file."""
+"""Readers and writers of all file formats."""
 
 from eutely.io.read import read
 

@@ -1,4 +1,4 @@
-"""Vaa3D point clouds: ``.apo``, and the ``.ano.txt`` that has its columns without the header."""
+"""Vaa3D point clouds: ``.apo``, and ``.ano.txt`` with the same columns but no header."""
 
 import csv
 from pathlib import Path
@@ -10,18 +10,20 @@ from eutely.io.text import numbers, whole_numbers
 from eutely.specimen import VOXEL, Specimen
 
 REJECTED = "NOUSE"
-"""Mark, in name or comment, of a segment that a person rejected."""
+"""Mark of a manually rejected segment, in its name or comment."""
 
 LANDMARKS = frozenset(f"F{number}" for number in range(1, 11))
-"""Names of points that are no nuclei."""
+"""Names of points that are landmarks and not nuclei."""
 
-#           0   1      2     3        4  5  6  7    8     9   10    11
 COLUMNS = ["no", "order", "name", "comment", "z", "x", "y", "max", "mean", "sd", "size", "mass"]
+"""Columns of the file, in order; further columns are ignored."""
+
 INTENSITIES = ("max", "mean", "sd", "mass")
+"""Columns that become features."""
 
 
 def read_apo(path: Path, name: str, *, keep_rejected: bool = False) -> Specimen:
-    """Read the nuclei of one individual, in voxels: the file does not say how large these are.
+    """Read the nuclei of a specimen, in voxels: the file does not contain the voxel size.
 
     Parameters
     ----------
@@ -30,14 +32,14 @@ def read_apo(path: Path, name: str, *, keep_rejected: bool = False) -> Specimen:
     name
         of the specimen.
     keep_rejected
-        keep the segments that a person rejected, without a name and with the feature
-        ``rejected`` = 1: realistic spurious segments.
+        keep manually rejected segments, without a name and with the feature ``rejected`` = 1:
+        realistic spurious segments.
 
     Returns
     -------
     Specimen
-        Names in upper case; radius of the sphere of the segment's voxel count, NaN where the
-        count is 0; features ``max``, ``mean``, ``sd``, ``mass`` of the intensity.
+        names in upper case; radius of the sphere with the segment's number of voxels, NaN where it
+        is 0; features ``max``, ``mean``, ``sd``, ``mass`` of the intensity.
     """
     rows, lines, rejected = [], [], []
     for line, row in _rows(path):
@@ -83,7 +85,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
     for line, row in kept:
         if len(row) < len(COLUMNS):
             raise ReadError(
-                f"{path}: line {line} has {len(row)} fields, a Vaa3D point cloud at least "
-                f"{len(COLUMNS)}; is the file complete?"
+                f"{path}: line {line} has {len(row)} fields, expected at least {len(COLUMNS)} of a "
+                "Vaa3D point cloud; is the file complete?"
             )
     return kept

@@ -1,4 +1,4 @@
-"""Atlas files: HDF5 with a schema version, the same bytes for the same atlas."""
+"""Atlas files: HDF5 with a schema version; equal atlases give equal bytes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from eutely.errors import AtlasError, ReadError
 from eutely.io.whole import whole
 
 BUILT_IN = Path(__file__).parents[1] / "atlases"
-"""Folder of the atlases that come with the package."""
+"""Folder of the atlases of the package."""
 
 FORMAT = "eutely atlas"
-"""What the attribute ``format`` of the file says."""
+"""Value of the attribute ``format`` of an atlas file."""
 
 SCHEMA = 1
-"""Version of the layout; raised whenever an older reader could misunderstand a file."""
+"""Version of the layout; raised if an older reader could misunderstand a file."""
 
 PLAIN: dict[str, type] = {
     "specimens": int,
@@ -35,35 +35,34 @@ PLAIN: dict[str, type] = {
     "tau_centroid": float,
     "tau_radius": float,
 }
-"""Fields kept as attributes; provenance is JSON, everything else a dataset."""
+"""Fields stored as attributes, in this order; provenance is JSON, all others are datasets."""
 
-IN_FILE = {"k_min": "least"}
-"""Attributes of the file that are called otherwise than the fields: files of schema 1 stay as they
-are."""
+STORED_AS = {"k_min": "least"}
+"""Attributes whose name in the file differs from that of the field, for older files."""
 
 TEXTS = ("names", "features")
-"""Fields that are lists of words."""
+"""Fields that are lists of texts."""
 
 
 def write_atlas(atlas: Atlas, path: Path | str) -> None:
-    """Write ``atlas`` to ``path`` (``.h5``), whole or not at all."""
+    """Write ``atlas`` to ``path`` (``.h5``), completely or not at all."""
     with whole(Path(path)) as aside, h5py.File(aside, "w", libver="v110") as file:
         file.attrs["format"] = FORMAT
         file.attrs["schema"] = SCHEMA
         for key in PLAIN:
-            file.attrs[IN_FILE.get(key, key)] = getattr(atlas, key)
+            file.attrs[STORED_AS.get(key, key)] = getattr(atlas, key)
         file.attrs["provenance"] = json.dumps(dict(atlas.provenance), sort_keys=True)
         for key in TEXTS:
-            texts = np.array([one.encode() for one in getattr(atlas, key)], dtype="S")
+            texts = np.array([text.encode() for text in getattr(atlas, key)], dtype="S")
             _put(file, key, texts if texts.itemsize else texts.astype("S1"))
-        for one in fields(atlas):
-            value = getattr(atlas, one.name)
+        for field in fields(atlas):
+            value = getattr(atlas, field.name)
             if isinstance(value, np.ndarray):
-                _put(file, one.name, value)
+                _put(file, field.name, value)
 
 
 def read_atlas(path: Path | str) -> Atlas:
-    """Read the atlas that `write_atlas` wrote."""
+    """Read an atlas file."""
     place = Path(path)
     if not place.is_file():
         known = ", ".join(built_in())
@@ -78,7 +77,7 @@ def read_atlas(path: Path | str) -> Atlas:
 
 
 def open_atlas(given: Path | str) -> Atlas:
-    """Read the atlas that a user named: a file, the folder of a run, or a built-in one."""
+    """Read an atlas from a file, the folder of a run, or by the name of a built-in atlas."""
     place = Path(given)
     if str(given) in built_in() and not place.exists():
         return read_atlas(built_in()[str(given)])
@@ -86,26 +85,25 @@ def open_atlas(given: Path | str) -> Atlas:
 
 
 def built_in() -> dict[str, Path]:
-    """Return the atlases that come with the package: name -> file."""
+    """Return the atlases of the package: name -> file."""
     return {path.stem: path for path in sorted(BUILT_IN.glob("*.h5"))}
 
 
 def _read(file: Any, place: Path) -> Atlas:
     if file.attrs.get("format") != FORMAT:
-        raise ReadError(f"{place}: an HDF5 file, but no atlas; expected one that eutely wrote")
+        raise ReadError(f"{place}: an HDF5 file but no atlas, expected a file written by eutely")
     schema = int(file.attrs["schema"])
     if schema > SCHEMA:
         raise ReadError(
-            f"{place}: atlas of schema {schema}, newer than the {SCHEMA} that this eutely reads; "
-            "update eutely"
+            f"{place}: atlas of schema {schema}, expected at most {SCHEMA}; update eutely"
         )
     values: dict[str, Any] = {
-        one.name: file[one.name][()] for one in fields(Atlas) if one.name in file
+        field.name: file[field.name][()] for field in fields(Atlas) if field.name in file
     }
     for key in TEXTS:
-        values[key] = tuple(one.decode() for one in values.get(key, np.array([])).tolist())
+        values[key] = tuple(text.decode() for text in values.get(key, np.array([])).tolist())
     for key, kind in PLAIN.items():
-        stored = IN_FILE.get(key, key)
+        stored = STORED_AS.get(key, key)
         if stored in file.attrs:
             values[key] = kind(file.attrs[stored])
     values["provenance"] = json.loads(file.attrs["provenance"])
@@ -116,7 +114,7 @@ def _read(file: Any, place: Path) -> Atlas:
 
 
 def _put(file: Any, key: str, value: Any) -> None:
-    """Store one array; compressed, without the time of day that HDF5 would add."""
+    """Store an array, compressed, without the time stamp that HDF5 would add."""
     small = value.size == 0
     file.create_dataset(
         key,

@@ -1,4 +1,4 @@
-"""Settings in a TOML file."""
+"""Settings from a TOML file."""
 
 import tomllib
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ def load_config(
     preset: str | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the settings of a run; the later of preset, file and overrides wins.
+    """Return the settings of a run: those of the preset, changed by the file, then by overrides.
 
     Parameters
     ----------
     path
         of a TOML file, or None.
     preset
-        name of a preset; None for the file's, or ``default``.
+        name of a preset; None for that of the file, or ``default``.
     overrides
-        ``section.key`` -> value, such as options of a command; None means not given.
+        ``section.key`` -> value, such as options of a command; a value of None is ignored.
     """
     given: dict[str, Any] = {}
     if path is not None:

@@ -22,7 +22,7 @@ from eutely.problem import PairProblem
 Pairs = list[tuple[int, int, PairProblem]]
 """Problems of a file: number of the left graph, number of the right graph, problem."""
 
-WORDS = {
+ERRORS = {
     1: "starts with an unknown word; expected gm, p, a, e or c",
     2: "is incomplete or holds something that is not a number",
     3: "comes before any 'p' line",
@@ -35,12 +35,13 @@ WORDS = {
     10: "ends a problem with fewer 'e' lines than its 'p' line says",
     11: "is one 'a' line more than the 'p' line says",
     12: "is one 'e' line more than the 'p' line says",
-    13: "promises more 'a' or 'e' lines than the file has",
+    13: "announces more 'a' or 'e' lines than the file has",
 }
+"""What is wrong with a line, by the error code of `_parse`."""
 
 
 def read_dd(path: Path) -> Pairs:
-    """Read all problems of a file; one without ``gm`` lines holds graphs 0 and 1.
+    """Read all problems of a file; without ``gm`` lines the graphs are 0 and 1.
 
     Parameters
     ----------
@@ -54,13 +55,13 @@ def read_dd(path: Path) -> Pairs:
     except OSError as error:
         raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
     except (lzma.LZMAError, EOFError) as error:
-        raise ReadError(f"{path} is not a whole xz file: {error}") from error
+        raise ReadError(f"{path} is not a complete xz file: {error}") from error
     text = np.frombuffer(data + b"\n", dtype=np.uint8)
     code, line, heads, nodes, costs, ends, extra = _parse(text, _count_lines(text))
     if code:
-        raise ReadError(f"{path}, line {line} {WORDS[code]}")
+        raise ReadError(f"{path}, line {line} {ERRORS[code]}")
     if len(heads) == 0:
-        raise ReadError(f"{path} holds no problem: no line starts with 'p'")
+        raise ReadError(f"{path} has no problem, expected a line that starts with 'p'")
     return [_problem(path, head, nodes, costs, ends, extra) for head in heads.tolist()]
 
 
@@ -87,14 +88,14 @@ def _problem(
 
 
 def write_dd(path: Path, problems: PairProblem | Pairs) -> None:
-    """Write one problem, or those of several graphs; ``.xz`` at the end compresses.
+    """Write one problem, or those of several graphs; compressed if the name ends in ``.xz``.
 
     Parameters
     ----------
     path
-        where to; replaced when it exists.
+        of the file; replaced if it exists.
     problems
-        one, or a list of (left graph, right graph, problem).
+        a problem, or a list of (left graph, right graph, problem).
     """
     with whole(path) as aside:
         if path.suffix == ".xz":
@@ -127,7 +128,7 @@ def _body(problem: PairProblem) -> Iterator[str]:
 
 @kernel
 def _count_lines(text: Any) -> Any:
-    """Return how many lines start with p, a and e: (3,) int64."""
+    """Return (3,) int64, the number of lines that start with p, a and e."""
     counts = np.zeros(3, dtype=np.int64)
     start = True
     for byte in text:
@@ -147,7 +148,7 @@ def _count_lines(text: Any) -> Any:
 
 @kernel
 def _skip(text: Any, at: int) -> int:
-    """Return the next position that is no space."""
+    """Return the next position without white space."""
     while text[at] in (32, 9, 13):
         at += 1
     return at
@@ -155,7 +156,7 @@ def _skip(text: Any, at: int) -> int:
 
 @kernel
 def _whole_number(text: Any, at: int) -> Any:
-    """Read a whole number; returns it and the position after it, -1 if there is none."""
+    """Return a whole number and the position after it, or 0 and -1 if there is none."""
     at = _skip(text, at)
     sign = 1
     if text[at] == 45:
@@ -173,7 +174,7 @@ def _whole_number(text: Any, at: int) -> Any:
 
 @kernel
 def _number(text: Any, at: int) -> Any:
-    """Read a decimal number; returns it and the position after it, -1 if there is none."""
+    """Return a decimal number and the position after it, or 0 and -1 if there is none."""
     at = _skip(text, at)
     sign = 1.0
     if text[at] in (43, 45):
@@ -190,7 +191,7 @@ def _number(text: Any, at: int) -> Any:
             scale -= 1 if point else 0
         at += 1
     if digits == 0:
-        # nan, inf, NaN, Inf, ...: numbers, but refused as costs.
+        # nan, inf, NaN, Inf, ... are numbers, but refused as costs.
         if text[at] in (110, 78, 105, 73):
             while text[at] > 32:
                 at += 1
@@ -205,14 +206,14 @@ def _number(text: Any, at: int) -> Any:
             return 0.0, -1
     if text[at] not in (32, 9, 13, 10):
         return 0.0, -1
-    # A power of ten up to 22 is exact, and so is one division by it.
+    # Powers of ten up to 22 are exact, so a division by them is rounded only once.
     value = value / 10.0**-scale if -22 <= scale < 0 else value * 10.0**scale
     return sign * value, at
 
 
 @kernel
 def _parse(text: Any, counts: Any) -> Any:
-    """Return an error code and line (0 if all is well), and what the lines hold.
+    """Return an error code (0 for none) and its line, and the content of all lines.
 
     A head is (g, h, n_left, n_right, first and last assignment, first and last pair).
     """
@@ -221,7 +222,7 @@ def _parse(text: Any, counts: Any) -> Any:
     costs = np.empty(counts[1])
     ends = np.empty((counts[2], 2), dtype=np.int64)
     extra = np.empty(counts[2])
-    seen_a, seen_e = 0, 0  # in all
+    seen_a, seen_e = 0, 0  # in total
     want_a, want_e = 0, 0  # up to the end of this problem
     problem = -1
     g, h = np.int64(0), np.int64(1)

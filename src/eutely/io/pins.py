@@ -1,4 +1,4 @@
-"""Corrections by hand: nuclei whose cell is known for sure."""
+"""Manual corrections: nuclei whose cell is known with certainty."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from eutely.errors import ReadError
 from eutely.io.whole import whole
 
 COLUMNS = ("specimen", "id", "name")
+"""Columns of the table that `write_pins` always writes."""
 
 Pins = dict[tuple[str, int], str | int]
-"""(specimen, id of the nucleus) -> name, or number of the cell; "" for what is no cell."""
+"""(specimen, id of the nucleus) -> name or number of the cell; "" if it is no cell."""
 
 
 def read_pins(path: Path) -> Pins:
     """Read a table with the columns specimen, id, and name or cell.
 
-    Where both are given the name counts; where neither is, the nucleus is no cell.
+    If both are given, the name counts; if neither is given, the nucleus is no cell.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
-            found: Pins = {}
+            pins: Pins = {}
             if not {"specimen", "id"} <= set(reader.fieldnames or ()):
                 raise ReadError(
                     f"{path}: no columns specimen and id (found: "
@@ -34,7 +35,7 @@ def read_pins(path: Path) -> Pins:
                     key = (row["specimen"].strip(), int(row["id"]))
                     name = (row.get("name") or "").strip()
                     cell = (row.get("cell") or "").strip()
-                    found[key] = int(cell) if cell and not name else name
+                    pins[key] = int(cell) if cell and not name else name
                 except (KeyError, AttributeError, TypeError, ValueError) as error:
                     raise ReadError(
                         f"{path}, line {reader.line_num}: expected the columns specimen, id "
@@ -43,17 +44,17 @@ def read_pins(path: Path) -> Pins:
     except OSError as error:
         raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ReadError(f"{path} is no CSV table: {error}") from error
-    return found
+        raise ReadError(f"{path} is not a CSV table: {error}") from error
+    return pins
 
 
 def write_pins(pins: Mapping[tuple[str, int], str | int], path: Path) -> None:
-    """Write pins, in order, whole or not at all."""
-    numbered = any(isinstance(what, int) for what in pins.values())
+    """Write pins, sorted, completely or not at all."""
+    numbered = any(isinstance(cell, int) for cell in pins.values())
     with whole(path) as aside, aside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*COLUMNS, "cell") if numbered else COLUMNS)
-        for (specimen, label), what in sorted(pins.items(), key=lambda pin: pin[0]):
-            number = isinstance(what, int)
-            row = (specimen, label, "" if number else what)
-            writer.writerow((*row, what if number else "") if numbered else row)
+        for (specimen, label), cell in sorted(pins.items(), key=lambda pin: pin[0]):
+            number = isinstance(cell, int)
+            row = (specimen, label, "" if number else cell)
+            writer.writerow((*row, cell if number else "") if numbered else row)

@@ -1,4 +1,4 @@
-"""From files and folders to specimens: what each path is, and whether they make a cohort."""
+"""Specimens from files and folders: the format of each path, and checks of the cohort."""
 
 import csv
 import logging
@@ -23,38 +23,37 @@ from eutely.specimen import MICROMETRE, VOXEL, Specimen
 log = logging.getLogger("eutely")
 
 FEWEST_NUCLEI = 4
-"""Nuclei that a specimen needs at least: fewer have no pose."""
+"""Smallest number of nuclei of a specimen: fewer have no pose."""
 
 SUFFIXES = {
     "volume": volumes.SUFFIXES,
     "points": (".apo", ".ano.ano.txt", ".ano.txt"),
     "table": (*TEXT, *PARQUET),
 }
-"""How names of files end, by what they hold; the first that fits counts."""
-
+"""Endings of file names by content; the first that fits counts."""
 
 _DATASET = re.compile(r"(?P<file>.+\.(h5|hdf5|hdf)):(?P<dataset>.+)", re.IGNORECASE)
 """A dataset of an HDF5 file, as in ``worm.h5:segmentation/labels``."""
 
-Progress = Callable[[float], None]
-"""Called with the share of a file that was read, 0 to 1."""
+ReadProgress = Callable[[float], None]
+"""Called with the fraction of a file that was read, 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file (or OME-Zarr folder) that holds a specimen, or a cohort."""
+    """A file (or OME-Zarr folder) with a specimen or a cohort."""
 
     path: Path
     kind: str
     name: str
-    """the file's name without its suffix: the specimen's, unless the file says otherwise"""
+    """the file's name without its suffix: name of the specimen unless the file has one"""
     dataset: str | None = None
     """path inside an HDF5 file"""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A specimen and where it comes from."""
+    """A specimen and its source."""
 
     specimen: Specimen
     path: Path
@@ -70,56 +69,56 @@ def read(
     Parameters
     ----------
     inputs
-        label volumes (TIFF, OME-Zarr, HDF5, NRRD), tables (CSV, TSV, Parquet) of one specimen or
-        of a cohort, Vaa3D point clouds (``.apo``, ``.ano.txt``), or folders of such;
-        a folder stands for the specimens in it, in the order of their names.
+        label volumes (TIFF, OME-Zarr, HDF5, NRRD), tables (CSV, TSV, Parquet) of a specimen or a
+        cohort, Vaa3D point clouds (``.apo``, ``.ano.txt``), or folders of such files, which are
+        read in the order of their names.
     voxel_size
-        x, y, z in micrometres (or one number, where all are the same), for files that do not
-        say; wins over what they say. Tables and point clouds that count voxels are converted.
+        x, y, z in micrometres (or one number if all are equal); takes precedence over the files.
+        Tables and point clouds in voxels are converted.
 
     Raises
     ------
     EutelyError
-        when a file cannot be read, a specimen has fewer than 4 nuclei, two have one name, or
-        units differ.
+        if a file cannot be read, a specimen has fewer than 4 nuclei, two specimens have the same
+        name, or units differ.
 
     Examples
     --------
     >>> import eutely
     >>> cohort = eutely.read("worms/", "another.csv")  # doctest: +SKIP
     """
-    found = list(readings(sources(inputs), voxel_size))
-    check_cohort(found)
-    return [reading.specimen for reading in found]
+    cohort = list(readings(sources(inputs), voxel_size))
+    check_cohort(cohort)
+    return [reading.specimen for reading in cohort]
 
 
 def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
-    """Return the files that ``inputs`` stand for; folders are replaced by what is in them."""
+    """Return the files of ``inputs``; folders are replaced by the files in them."""
     if not inputs:
         raise ReadError("no input given; name files or folders")
-    found: list[Source] = []
+    files: list[Source] = []
     for given in inputs:
         path = Path(given)
         inside = _DATASET.fullmatch(str(given))
         if not path.exists() and inside and Path(inside["file"]).exists():
             file = _source(Path(inside["file"]))
-            found += [replace(file, dataset=inside["dataset"])] if file else []
+            files += [replace(file, dataset=inside["dataset"])] if file else []
             continue
         if not path.exists():
             raise ReadError(f"{path} does not exist")
         source = _source(path)
         if source is not None:
-            found.append(source)
+            files.append(source)
         elif path.is_dir():
-            found += _folder(path)
+            files += _folder(path)
         else:
             known = " ".join(suffix for kind in SUFFIXES.values() for suffix in kind)
             raise ReadError(f"{path}: unknown kind of file; expected one of {known}")
-    return found
+    return files
 
 
 def _source(path: Path) -> Source | None:
-    """Return what ``path`` is, judged by its name, or None."""
+    """Return the source at ``path``, by its name, or None if it is unknown."""
     if path.is_dir() and not volumes.is_zarr(path):
         return None
     for kind, suffixes in SUFFIXES.items():
@@ -130,8 +129,8 @@ def _source(path: Path) -> Source | None:
 
 
 def _folder(path: Path) -> list[Source]:
-    """Return the files of a folder that can hold specimens, in the order of their names."""
-    found = []
+    """Return the files of a folder that can contain specimens, in the order of their names."""
+    files = []
     try:
         entries = sorted(path.iterdir())
     except OSError as error:
@@ -142,20 +141,20 @@ def _folder(path: Path) -> list[Source]:
         if source is None or (source.kind == "table" and entry.suffix.lower() == ".txt"):
             log.debug("%s: not a specimen, left out", entry)
         else:
-            found.append(source)
-    if not found:
+            files.append(source)
+    if not files:
         folders = [entry.name for entry in entries if entry.is_dir() and entry.name[0] != "."]
-        advice = f"name the folder below it ({', '.join(folders)})" if folders else "is it the one?"
+        advice = f"name a folder in it ({', '.join(folders)})" if folders else "check the path"
         raise ReadError(f"no tables, point clouds or label volumes in the folder {path}; {advice}")
-    return found
+    return files
 
 
 def readings(
     files: Sequence[Source],
     voxel_size: float | Sequence[float] | None = None,
-    progress: Progress = lambda _: None,
+    progress: ReadProgress = lambda _: None,
 ) -> Iterator[Reading]:
-    """Read one file after the other; the specimens of a file come together."""
+    """Read one file after the other; the specimens of a file are consecutive."""
     size = voxel_triple(voxel_size)
     for file in files:
         if file.kind == "volume":
@@ -169,15 +168,15 @@ def readings(
 
 
 def _in_micrometres(specimen: Specimen, voxel_size: VoxelSize | None) -> Specimen:
-    """Return a specimen that counts voxels in micrometres, once the size of a voxel is known."""
+    """Return a specimen in voxels in micrometres, if the voxel size is given."""
     if voxel_size is None or specimen.unit != VOXEL:
         return specimen
     return replace(specimen.mapped(np.diag(voxel_size), np.zeros(3)), unit=MICROMETRE)
 
 
-def _volume(file: Source, voxel_size: VoxelSize | None, progress: Progress) -> Reading:
+def _volume(file: Source, voxel_size: VoxelSize | None, progress: ReadProgress) -> Reading:
     """Read the nuclei of a label volume, block by block."""
-    from eutely.nuclei import Block, measure  # here, because Numba takes its time
+    from eutely.nuclei import Block, measure  # here, because importing Numba is slow
 
     with volumes.open_volume(file.path, voxel_size, file.dataset) as volume:
         total, done = math.prod(volume.shape), 0
@@ -194,7 +193,7 @@ def _volume(file: Source, voxel_size: VoxelSize | None, progress: Progress) -> R
 
 
 def voxel_triple(given: float | Sequence[float] | None) -> VoxelSize | None:
-    """Return x, y, z of a voxel size given as one number or three."""
+    """Return x, y, z of a voxel size given as one or three numbers."""
     if given is None:
         return None
     values = np.atleast_1d(np.asarray(given, dtype=np.float64))
@@ -204,14 +203,15 @@ def voxel_triple(given: float | Sequence[float] | None) -> VoxelSize | None:
     return x, y, z
 
 
-def check_cohort(found: Sequence[Reading]) -> None:
-    """Refuse specimens that are too small or that cannot stand together."""
+def check_cohort(cohort: Sequence[Reading]) -> None:
+    """Raise if a specimen is too small, or if names or units do not fit together."""
     seen: dict[str, Path] = {}
-    for reading in found:
+    for reading in cohort:
         specimen, path = reading.specimen, reading.path
         if len(specimen) < FEWEST_NUCLEI:
             raise ReadError(
-                f"{path}: {specimen.name} has {len(specimen)} nuclei, at least {FEWEST_NUCLEI} are needed"
+                f"{path}: {specimen.name} has {len(specimen)} nuclei, expected at least "
+                f"{FEWEST_NUCLEI}; is the file complete?"
             )
         if specimen.name in seen:
             raise ReadError(
@@ -219,7 +219,7 @@ def check_cohort(found: Sequence[Reading]) -> None:
                 "rename one"
             )
         seen[specimen.name] = path
-        first = found[0]
+        first = cohort[0]
         if specimen.unit != first.specimen.unit:
             raise ReadError(
                 f"mixed units: {first.path} is in {first.specimen.unit}, {path} in "
@@ -231,37 +231,37 @@ def check_cohort(found: Sequence[Reading]) -> None:
 def paired_planes(
     first: Source, second: Source, voxel_size: float | Sequence[float] | None = None
 ) -> Iterator[Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]]:
-    """Open two label volumes of one image; yield their planes side by side.
+    """Open two label volumes of the same image; yield their planes in pairs.
 
     Parameters
     ----------
     first, second
         label volumes.
     voxel_size
-        as of `read`.
+        see `read`.
     """
     size = voxel_triple(voxel_size)
     with (
-        volumes.open_volume(first.path, size, first.dataset) as one,
-        volumes.open_volume(second.path, size, second.dataset) as other,
+        volumes.open_volume(first.path, size, first.dataset) as left,
+        volumes.open_volume(second.path, size, second.dataset) as right,
     ):
-        if one.shape != other.shape:
-            shapes = [" x ".join(map(str, volume.shape)) for volume in (one, other)]
+        if left.shape != right.shape:
+            shapes = [" x ".join(map(str, volume.shape)) for volume in (left, right)]
             raise ReadError(
                 f"{first.path} has {shapes[0]} voxels (z, y, x), {second.path} {shapes[1]}; "
-                "expected two segmentations of one image"
+                "expected two segmentations of the same image"
             )
-        yield zip(one.planes(), other.planes(), strict=True)
+        yield zip(left.planes(), right.planes(), strict=True)
 
 
 def read_names(path: Path) -> dict[int, str]:
-    """Read a table with the columns ``id`` and ``name``, such as `eutely annotate` writes."""
+    """Read the names, id -> name, from a table with the columns ``id`` and ``name``."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.DictReader(file))
-            found = {int(row["id"]): (row["name"] or "").strip() for row in rows}
+            names = {int(row["id"]): (row["name"] or "").strip() for row in rows}
     except OSError as error:
         raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
     except (KeyError, ValueError, TypeError, UnicodeDecodeError, csv.Error) as error:
         raise ReadError(f"{path}: expected a CSV table with columns id and name") from error
-    return {id_: name for id_, name in found.items() if name}
+    return {id_: name for id_, name in names.items() if name}

@@ -1,4 +1,4 @@
-"""Tables of nuclei (CSV, TSV, Parquet), of one specimen or of a cohort, without loss."""
+"""Tables of nuclei (CSV, TSV, Parquet) of a specimen or a cohort, without loss."""
 
 import csv
 import logging
@@ -19,26 +19,38 @@ from eutely.specimen import UNKNOWN, Specimen, unit_word
 log = logging.getLogger("eutely")
 
 TEXT = (".csv", ".tsv", ".tab", ".txt")
+"""Suffixes of text tables."""
+
 PARQUET = (".parquet", ".pq")
+"""Suffixes of Parquet tables."""
 
 CENTROID = ("x", "y", "z")
+"""Columns of the centroid."""
+
 RADII = ("r1", "r2", "r3")
+"""Columns of the three radii."""
+
 AXES = tuple(f"a{axis}{along}" for axis in "123" for along in "xyz")
+"""Columns of the unit vectors of the three axes."""
+
 COHORT = ("specimen", "individual")
+"""Columns with the name of the specimen; the first that exists counts."""
+
 RESERVED = {"id", "name", "unit", "r", *CENTROID, *RADII, *AXES, *COHORT}
+"""Columns that are not features."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A table as text: every field a string, empty where nothing is known."""
+    """A table as text: every field is a string, empty if unknown."""
 
     path: Path
     fields: Mapping[str, Sequence[str]]
     lines: Sequence[int]
-    """line of the file at which each row stands"""
+    """line number of each row in the file"""
 
     def rows(self, chosen: Sequence[int]) -> "Columns":
-        """Return the table with the ``chosen`` rows only."""
+        """Return the table with only the ``chosen`` rows."""
         return Columns(
             self.path,
             {key: [column[row] for row in chosen] for key, column in self.fields.items()},
@@ -56,31 +68,38 @@ def read_table(path: Path, name: str) -> list[Specimen]:
     Parameters
     ----------
     path
-        CSV, TSV (delimiter found from the header) or Parquet; columns as in docs/formats.md.
+        CSV, TSV (the delimiter follows from the header) or Parquet; for columns see
+        docs/formats.md.
     name
-        of the specimen, where the table does not say in a column ``specimen`` or ``individual``.
+        of the specimen, if the table has no column ``specimen`` or ``individual``.
     """
     table = _parquet(path) if path.suffix.lower() in PARQUET else _text(path)
     absent = [key for key in CENTROID if key not in table.fields]
     if absent:
-        found = ", ".join(table.fields) or "none"
-        raise ReadError(f"{path}: no column {', '.join(absent)} (found: {found}); name it so")
+        present = ", ".join(table.fields) or "none"
+        raise ReadError(
+            f"{path}: no column {', '.join(absent)} (found: {present}); rename the columns of the "
+            "centroid to x, y, z"
+        )
     if 0 < len(set(RADII) & set(table.fields)) < 3:
-        raise ReadError(f"{path}: only some of the columns r1, r2, r3; give all, or one column r")
+        raise ReadError(f"{path}: not all of the columns r1, r2, r3; give all, or one column r")
     features = _features(table)
     cohort = next((key for key in COHORT if key in table.fields), None)
     if cohort is None:
         return [_specimen(table, name, features)]
     groups: dict[str, list[int]] = {}
-    for row, who in enumerate(table.fields[cohort]):
-        groups.setdefault(who.strip(), []).append(row)
+    for row, key in enumerate(table.fields[cohort]):
+        groups.setdefault(key.strip(), []).append(row)
     if "" in groups:
-        raise ReadError(f"{path}: line {table.lines[groups[''][0]]}: column {cohort} is empty")
-    return [_specimen(table.rows(rows), who, features) for who, rows in groups.items()]
+        raise ReadError(
+            f"{path}: line {table.lines[groups[''][0]]}: column {cohort} is empty; give each "
+            "row the name of its specimen"
+        )
+    return [_specimen(table.rows(rows), key, features) for key, rows in groups.items()]
 
 
 def _text(path: Path) -> Columns:
-    """Read a text table; the delimiter is what the header uses most."""
+    """Read a text table; the delimiter is the most frequent one in the header."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             head = file.readline()
@@ -94,8 +113,8 @@ def _text(path: Path) -> Columns:
                     continue
                 if len(row) != len(header):
                     raise ReadError(
-                        f"{path}: line {reader.line_num} has {len(row)} fields, the header "
-                        f"{len(header)}; is the file complete?"
+                        f"{path}: line {reader.line_num} has {len(row)} fields, expected "
+                        f"{len(header)} as in the header; is the file complete?"
                     )
                 rows.append(row)
                 lines.append(reader.line_num)
@@ -105,13 +124,13 @@ def _text(path: Path) -> Columns:
         raise ReadError(f"{path} is not a text table (UTF-8 expected): {error}") from error
     twice = {key for key in header if header.count(key) > 1}
     if twice:
-        raise ReadError(f"{path}: column {', '.join(sorted(twice))} occurs twice")
+        raise ReadError(f"{path}: column {', '.join(sorted(twice))} occurs twice; rename one")
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
     return Columns(path, dict(zip(header, columns, strict=True)), lines)
 
 
 def _parquet(path: Path) -> Columns:
-    """Read a Parquet table; text is exact for numbers too, so one way of parsing serves all."""
+    """Read a Parquet table as text, which is exact for numbers too: one parser for all tables."""
     import pyarrow
     import pyarrow.parquet
 
@@ -127,7 +146,7 @@ def _parquet(path: Path) -> Columns:
 
 
 def _features(table: Columns) -> dict[str, NDArray[np.float64]]:
-    """Return the further columns that hold numbers, by line."""
+    """Return the other columns that contain only numbers."""
     features, ignored = {}, []
     for key in table.fields:
         if key in RESERVED or not key:
@@ -142,7 +161,7 @@ def _features(table: Columns) -> dict[str, NDArray[np.float64]]:
 
 
 def _specimen(table: Columns, name: str, features: Mapping[str, Any]) -> Specimen:
-    """Build the specimen of all rows of ``table``."""
+    """Build a specimen from all rows of ``table``."""
     fields, where = table.fields, str(table.path)
     points = np.stack([table.numbers(key) for key in CENTROID], axis=1)
     ids = whole_numbers(fields["id"], "id", where, table.lines) if "id" in fields else None
@@ -173,7 +192,7 @@ def _specimen(table: Columns, name: str, features: Mapping[str, Any]) -> Specime
 
 
 def _known(column: Sequence[str]) -> bool:
-    """Tell whether anything stands in a column; one that is empty throughout counts as absent."""
+    """Return whether a column has any entry; a column without entries counts as absent."""
     return any(map(str.strip, column))
 
 
@@ -182,21 +201,21 @@ def _first_line(error: Exception) -> str:
 
 
 def write_table(specimens: Specimen | Sequence[Specimen], path: Path) -> None:
-    """Write one specimen, or a cohort, so that reading gives the same again, bit by bit.
+    """Write a specimen or a cohort, so that reading restores it bit for bit.
 
     Parameters
     ----------
     specimens
-        one, or several with different names; a column ``specimen`` is written for several, and
-        where the file's name is not the specimen's.
+        one, or several with different names; a column ``specimen`` is written for several, and if
+        the name of the file is not that of the specimen.
     path
-        ``.csv``, ``.tsv`` or ``.parquet``; appears whole or not at all.
+        ``.csv``, ``.tsv`` or ``.parquet``; written completely or not at all.
     """
     cohort = [specimens] if isinstance(specimens, Specimen) else list(specimens)
     suffix = path.suffix.lower()
     if suffix not in TEXT + PARQUET:
         raise WriteError(f"cannot write {path}: expected a name that ends in .csv, .tsv, .parquet")
-    columns = _columns(cohort, alone=[one.name for one in cohort] == [path.stem])
+    columns = _columns(cohort, named=[specimen.name for specimen in cohort] != [path.stem])
     with whole(path) as aside:
         if suffix in PARQUET:
             import pyarrow
@@ -212,8 +231,8 @@ def write_table(specimens: Specimen | Sequence[Specimen], path: Path) -> None:
 
 
 def write_tables(cohort: Sequence[Specimen], folder: Path, suffix: str = ".csv") -> None:
-    """Write a table for each specimen into ``folder``, named after it; all or none appear."""
-    names = [f"{one.name}{suffix}" for one in cohort]
+    """Write a table for each specimen into ``folder``, named after it; all tables or none."""
+    names = [f"{specimen.name}{suffix}" for specimen in cohort]
     for name in names:
         if Path(name).name != name or name.startswith("."):
             raise WriteError(f"'{name}' cannot be the name of a file; rename the specimen")
@@ -221,8 +240,8 @@ def write_tables(cohort: Sequence[Specimen], folder: Path, suffix: str = ".csv")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix=".") as aside:
-            for one, name in zip(cohort, names, strict=True):
-                write_table(one, Path(aside, name))
+            for specimen, name in zip(cohort, names, strict=True):
+                write_table(specimen, Path(aside, name))
             for name in names:
                 Path(aside, name).replace(folder / name)
     except OSError as error:
@@ -233,13 +252,13 @@ def write_tables(cohort: Sequence[Specimen], folder: Path, suffix: str = ".csv")
 
 
 def _texts(column: Sequence[Any]) -> list[str]:
-    """Return each value as the shortest text that gives the same value again."""
+    """Return each value as the shortest text from which it can be restored."""
     return ["" if value is None else str(value) for value in column]
 
 
-def _columns(cohort: Sequence[Specimen], alone: bool) -> dict[str, list[Any]]:
-    """Return the table's columns as Python values, None where nothing is known."""
-    features = list(dict.fromkeys(key for one in cohort for key in one.features))
+def _columns(cohort: Sequence[Specimen], named: bool) -> dict[str, list[Any]]:
+    """Return the columns as Python values, None where unknown; ``named`` adds ``specimen``."""
+    features = list(dict.fromkeys(key for specimen in cohort for key in specimen.features))
     for key in features:
         if key in RESERVED or not key or key != key.strip():
             raise WriteError(f"a feature called '{key}' cannot be a column of a table; rename it")
@@ -250,23 +269,23 @@ def _columns(cohort: Sequence[Specimen], alone: bool) -> dict[str, list[Any]]:
         column += [None] * (before - len(column)) + list(values)
 
     before = 0
-    for one in cohort:
-        if not alone:
-            add("specimen", [one.name] * len(one), before)
-        add("id", one.ids.tolist(), before)
-        for key, values in zip(CENTROID, one.centroids.T, strict=True):
+    for specimen in cohort:
+        if named:
+            add("specimen", [specimen.name] * len(specimen), before)
+        add("id", specimen.ids.tolist(), before)
+        for key, values in zip(CENTROID, specimen.centroids.T, strict=True):
             add(key, values.tolist(), before)
-        for key, values in zip(RADII, one.radii.T, strict=True):
+        for key, values in zip(RADII, specimen.radii.T, strict=True):
             add(key, _or_none(values), before)
-        if one.names is not None:
-            add("name", one.names, before)
-        add("unit", [one.unit] * len(one), before)
-        if one.axes is not None:
-            for key, values in zip(AXES, one.axes.reshape(-1, 9).T, strict=True):
+        if specimen.names is not None:
+            add("name", specimen.names, before)
+        add("unit", [specimen.unit] * len(specimen), before)
+        if specimen.axes is not None:
+            for key, values in zip(AXES, specimen.axes.reshape(-1, 9).T, strict=True):
                 add(key, _or_none(values, present=True), before)
-        for key in one.features:
-            add(key, _or_none(one.features[key], present=True), before)
-        before += len(one)
+        for key in specimen.features:
+            add(key, _or_none(specimen.features[key], present=True), before)
+        before += len(specimen)
     if not any(value is not None for key in RADII for value in columns.get(key, ())):
         for key in RADII:
             columns.pop(key, None)
@@ -276,6 +295,6 @@ def _columns(cohort: Sequence[Specimen], alone: bool) -> dict[str, list[Any]]:
 
 
 def _or_none(values: NDArray[np.float64], present: bool = False) -> list[float | None]:
-    """Return NaN as None, unless all are NaN in a column that is nevertheless ``present``."""
+    """Return values with NaN as None, unless all are NaN in a column that must be ``present``."""
     keep = present and np.isnan(values).all()
     return [value if keep or value == value else None for value in values.tolist()]

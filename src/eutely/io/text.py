@@ -1,4 +1,4 @@
-"""Numbers in text files: exact, and with the line at which something else stands."""
+"""Numbers in text files: exact, with the line number of anything else in errors."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from eutely.errors import ReadError
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
-"""Fields (in lower case) that stand for a number that is not known."""
+"""Fields (in lower case) that stand for an unknown number."""
 
 
 def floats(fields: Sequence[str]) -> NDArray[np.float64]:
-    """Return (n,) float64, NaN where a field is missing; ValueError where it is no number."""
-    # Python alone would read "2006_1" as 20061, although it is somebody's name of something.
+    """Return (n,) float64, NaN for missing fields; raise ValueError if a field is no number."""
+    # Python would read "2006_1" as 20061, although it is more likely a name.
     if any("_" in field for field in fields):
         raise ValueError("not a number")
     return np.array(
@@ -25,7 +25,7 @@ def floats(fields: Sequence[str]) -> NDArray[np.float64]:
 def numbers(
     fields: Sequence[str], what: str, where: str, lines: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Return (n,) float64 like ``floats``, or say in which of the ``lines`` no number stands."""
+    """Return (n,) float64 like `floats`; the error names the line without a number."""
     try:
         return floats(fields)
     except ValueError:
@@ -42,7 +42,7 @@ def numbers(
 def whole_numbers(
     fields: Sequence[str], what: str, where: str, lines: Sequence[int]
 ) -> NDArray[np.int64]:
-    """Return (n,) int64 exactly, or say in which of the ``lines`` no whole number stands."""
+    """Return (n,) int64; the error names the line without a whole number."""
     values = np.empty(len(fields), dtype=np.int64)
     for row, field in enumerate(fields):
         try:

@@ -1,4 +1,4 @@
-"""Outputs that appear whole or not at all: written aside, then renamed."""
+"""Outputs that are written completely or not at all: to a temporary path, then renamed."""
 
 import os
 import shutil
@@ -12,11 +12,11 @@ from eutely.errors import WriteError
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well.
+    """Yield a temporary path beside ``path``; rename it to ``path`` if the block succeeds.
 
-    The block may create a file or a folder there, under a name with the same suffixes. An
-    existing file at ``path`` is replaced; an existing folder is replaced as well, so a caller
-    that must not overwrite checks first. When the block fails nothing of it stays.
+    The block may create a file or a folder there; the name has the same suffixes. An existing file
+    or folder at ``path`` is replaced, so a caller that must not overwrite checks first. If the
+    block fails, nothing is left.
     """
     aside = path.with_name(f".{uuid4().hex[:8]}.{path.name}")
     try:

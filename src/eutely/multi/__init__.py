@@ -1,4 +1,4 @@
-"""Matchings of all pairs to cliques, by synchronisation or directly from costs; their losses."""
+"""Cliques from matchings of all pairs, or directly from costs; losses of matchings."""
 
 from eutely.multi.direct import solve_direct, solve_pairs
 from eutely.multi.joint import MultiProblem

@@ -1,10 +1,10 @@
-"""Cliques of least cost, straight from the problems of all pairs.
+"""Cliques of lowest cost, directly from the problems of all pairs.
 
-The first start are the synchronised solutions of all pairs. Further ones put specimens together one
-at a time: the next is matched with the cliques so far, which is a matching problem like that of two
-specimens, only that a clique costs what all its members cost together. Then specimens are taken out
-and matched with the cliques of the others again, one by one and in random groups, and cliques
-exchange members, until nothing lowers the cost.
+The first start is the synchronised solution of all pairs. Further starts add one specimen at a
+time: it is matched with the cliques so far, a matching problem like that of two specimens, in which
+the cost of a clique is the sum of the costs of its members. Then specimens are taken out and
+matched with the cliques of the others again, one by one and in random groups, and cliques exchange
+members, until nothing lowers the cost.
 """
 
 from __future__ import annotations
@@ -29,26 +29,25 @@ from eutely.solver import solve
 log = logging.getLogger("eutely")
 
 TOLERANCE = 1e-6
-"""What a change must save to be made, relative to the cost of all."""
-
+"""Smallest saving for which a change is made, relative to the total cost."""
 
 SMALL = 200
-"""Nuclei of all specimens together up to which there are twice as many starts. With more, the
-solver has half the patience: what one matching misses, the next one repairs."""
+"""Total number of nuclei up to which there are twice as many starts. With more nuclei, the solver
+has half the patience: what one matching misses, the next repairs."""
 
 
 class Effort(NamedTuple):
-    """How much work to put into cliques.
+    """How much work to spend on cliques.
 
     Attributes
     ----------
     solver
         named effort for each matching problem, see `eutely.solver.EFFORTS`.
     starts
-        how often to begin anew at most, twice as often with few nuclei; the best result is kept,
-        and the third time that it is found is enough.
+        number of starts at most, twice as many with few nuclei; the best result is kept, and
+        finding it three times is enough.
     splits
-        random groups of specimens that are matched again in vain before a start ends.
+        random groups of specimens that are matched again without gain before a start ends.
     """
 
     solver: str
@@ -65,7 +64,7 @@ EFFORTS = {
 
 
 class _Search(NamedTuple):
-    """What all steps of a search share."""
+    """Values that all steps of a search share."""
 
     joint: MultiProblem
     effort: Effort
@@ -81,7 +80,7 @@ def solve_direct(
     time_limit: float | None = None,
     seed: int = 0,
 ) -> Cliques:
-    """Return the cliques of least cost that were found.
+    """Return cliques of low cost.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ def solve_direct(
     effort
         ``fast``, ``default`` or ``thorough``, or an `Effort`.
     time_limit
-        seconds after which nothing more is begun; a first answer is always completed.
+        seconds after which no further step starts; a first result is always completed.
     seed
         of the orders, the groups and the solver.
     """
@@ -128,7 +127,7 @@ def solve_pairs(
     time_limit: float | None = None,
     seed: int = 0,
 ) -> Matchings:
-    """Solve the problems of all pairs, each for itself: not consistent, as a rule.
+    """Solve the problems of all pairs independently; usually the matchings are inconsistent.
 
     Parameters
     ----------
@@ -151,7 +150,7 @@ def solve_pairs(
 
 
 def _agreed(search: _Search) -> Cliques:
-    """Solve all pairs and synchronise what comes out."""
+    """Solve all pairs and synchronise the matchings."""
     matchings = solve_pairs(search.joint, search.solver, seed=_seed(search))
     return synchronise(matchings, sparse=True, seed=_seed(search))
 
@@ -166,21 +165,21 @@ def _built(search: _Search, order: list[int]) -> Cliques:
         problem = problem_of(
             search.joint, Groups(labels, count), Groups(right, len(right[specimen]))
         )
-        found = solve(problem, search.solver, seed=_seed(search))
-        labels[specimen] = _joined(found.matching, problem.n_right)
+        solution = solve(problem, search.solver, seed=_seed(search))
+        labels[specimen] = _joined(solution.matching, problem.n_right)
         count = max(count, int(labels[specimen].max(initial=-1)) + 1)
     return Cliques.from_labels(labels)
 
 
 def _improved(search: _Search, cliques: Cliques, order: list[int]) -> Cliques:
-    """Match specimens again and let cliques trade until nothing lowers the cost."""
+    """Match specimens again and let cliques exchange members until nothing lowers the cost."""
     cost, _ = search.joint.evaluate(cliques)
     idle = 0
     while True:
         least = TOLERANCE * abs(cost)
         cliques = _rematched_each(search, cliques, order, least)
         cost, _ = search.joint.evaluate(cliques)
-        if len(order) < 4:  # then each swap and each group is that of one specimen
+        if len(order) < 4:  # then each exchange and each group is that of one specimen
             return cliques
         cliques = trade(search.joint, cliques, least)
         after, _ = search.joint.evaluate(cliques)
@@ -195,7 +194,7 @@ def _improved(search: _Search, cliques: Cliques, order: list[int]) -> Cliques:
 
 
 def _rematched_each(search: _Search, cliques: Cliques, order: list[int], least: float) -> Cliques:
-    """Match one specimen after the other again, until none finds better."""
+    """Match one specimen after the other again, until none improves."""
     idle, turn = 0, 0
     while idle < len(order) and not _late(search):
         cliques, better = _rematched(search, cliques, [order[turn % len(order)]], least)
@@ -207,18 +206,18 @@ def _rematched_each(search: _Search, cliques: Cliques, order: list[int], least: 
 def _rematched(
     search: _Search, cliques: Cliques, leaving: list[int], least: float
 ) -> tuple[Cliques, bool]:
-    """Take specimens out and match them with the others again; tell whether that saved cost."""
+    """Match specimens with the other cliques again; return whether that lowered the cost."""
     left, right, now = _parted(cliques, leaving)
     problem = problem_of(search.joint, left, right)
-    # Parts of a clique without a common problem cost nothing together and need not stay so.
+    # Parts of a clique without a common problem cost nothing together and may be separated.
     now[chosen_items(problem.arrays, now) < 0] = UNMATCHED
     enough = problem.objective(now) - least
-    found = solve(problem, search.solver, seed=_seed(search), start=now)
-    if found.objective >= enough:  # stuck: another beginning may not be
-        found = solve(problem, search.solver, seed=_seed(search))
-    if found.objective >= enough:
+    solution = solve(problem, search.solver, seed=_seed(search), start=now)
+    if solution.objective >= enough:  # stuck; a search from scratch may not be
+        solution = solve(problem, search.solver, seed=_seed(search))
+    if solution.objective >= enough:
         return cliques, False
-    joined = _joined(found.matching, problem.n_right)
+    joined = _joined(solution.matching, problem.n_right)
     labels = list(left.labels)
     for specimen in leaving:
         labels[specimen] = joined[right.labels[specimen]]
@@ -226,7 +225,7 @@ def _rematched(
 
 
 def _parted(cliques: Cliques, leaving: list[int]) -> tuple[Groups, Groups, NDArray[np.int32]]:
-    """Part every clique in two.
+    """Split every clique in two.
 
     Returns
     -------
@@ -251,12 +250,12 @@ def _parted(cliques: Cliques, leaving: list[int]) -> tuple[Groups, Groups, NDArr
 
 
 def _joined(matching: NDArray[np.int32], count: int) -> NDArray[np.int32]:
-    """Return the clique of each of ``count`` right groups, a new one where it has no partner."""
+    """Return the clique of each of ``count`` right groups, a new clique without a partner."""
     labels = np.full(count, UNPLACED, np.int32)
     (cliques,) = np.nonzero(matching != UNMATCHED)
     labels[matching[cliques]] = cliques
-    (alone,) = np.nonzero(labels == UNPLACED)
-    labels[alone] = len(matching) + np.arange(len(alone))
+    (unmatched,) = np.nonzero(labels == UNPLACED)
+    labels[unmatched] = len(matching) + np.arange(len(unmatched))
     return labels
 
 

@@ -1,11 +1,11 @@
-"""Two cliques exchange, merge or hand over members: the move that re-placing specimens misses.
+"""Two cliques exchange, merge or hand over members: the move that placing specimens misses.
 
-Take two cliques A and B. Every specimen that has a nucleus in either may swap its places in the two
-(an empty place is a place). With s = +-1 for stay or swap, the votes kept change by the sum of
+Take two cliques A and B. Every specimen with a nucleus in either may swap its places in the two (an
+empty place is a place). With s = +-1 for stay or swap, the votes kept change by the sum of
 ``W[g, h]`` over specimens g, h with different signs, where ``W[g, h]`` is votes won (between the
-cliques) minus votes lost (within them): a small maximum-cut problem. As Kernighan and Lin do,
-specimens are flipped one by one, the best first, each once, also while it costs, and the best
-moment of that sequence is taken. Merging two cliques is the flip of all specimens of one.
+cliques) minus votes lost (within them): a small maximum-cut problem. As in the algorithm of
+Kernighan and Lin, specimens are flipped one by one, the best first, each once, even at a loss, and
+the best point of that sequence is kept. Merging two cliques is flipping all specimens of one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eutely.multi.partition import join, leave
 from eutely.multi.votes import may_meet
 
 FORBIDDEN = 1 << 24
-"""Votes that one forbidden assignment outweighs."""
+"""Penalty, in votes, of a forbidden assignment; larger than any number of votes."""
 
 
 @kernel
@@ -33,7 +33,7 @@ def exchange_all(votes: Any, cliques: Any, waiting: Any) -> int:
     cliques
         a `Partition` of all nodes, changed in place.
     waiting
-        (V,) bool, cliques to be looked at; all False on return.
+        (V,) bool, cliques to examine; all False on return.
 
     Returns
     -------
@@ -64,12 +64,12 @@ def exchange_all(votes: Any, cliques: Any, waiting: Any) -> int:
                 b = others[k]
                 between = shared[b]
                 shared[b] = 0
-                if waiting[b]:  # it has a turn of its own
+                if waiting[b]:  # it has its own turn
                     continue
-                # An exchange parts at least one clique, unless it merges them, and parting costs
-                # a clique its weakest votes at least.
-                apart = sizes[a] + sizes[b] <= count
-                if not apart and between <= min(weakest[a], weakest[b]):
+                # Unless it merges the two, an exchange splits at least one clique, which loses at
+                # least its weakest votes.
+                may_merge = sizes[a] + sizes[b] <= count
+                if not may_merge and between <= min(weakest[a], weakest[b]):
                     continue
                 gain = _exchange(votes, cliques, a, b, first, second, gains, inner)
                 if gain > 0:
@@ -94,7 +94,7 @@ def _inner_votes(votes: Any, cliques: Any, clique: int, inner: Any) -> Any:
     size
         number of members.
     weakest
-        a number of votes that is lost at least when the clique is parted in two, however.
+        lower bound of the votes lost when the clique is split in two.
     """
     size, total = 0, 0
     fewest = len(votes.specimen)
@@ -109,8 +109,8 @@ def _inner_votes(votes: Any, cliques: Any, clique: int, inner: Any) -> Any:
         node = cliques.following[node]
     lacking = size * (size - 1) // 2 - total // 2
     weakest = fewest
-    # x members that leave keep at most the votes among themselves, and would lose x (size - x)
-    # votes were it not for those that are lacking anyway.
+    # x members that leave keep at most the votes among themselves; they lose x (size - x) votes,
+    # minus those that are lacking already.
     for x in range(2, size // 2 + 1):
         weakest = min(weakest, max(x * (fewest - x + 1), x * (size - x) - lacking, 0))
     return size, weakest if size > 1 else 0
@@ -118,7 +118,7 @@ def _inner_votes(votes: Any, cliques: Any, clique: int, inner: Any) -> Any:
 
 @kernel
 def neighbours(votes: Any, cliques: Any, a: int, shared: Any, others: Any) -> int:
-    """List in ``others`` the cliques that share votes with ``a``; return how many they are.
+    """List in ``others`` the cliques that share votes with ``a``; return their number.
 
     ``shared`` (V,) int32 gets the number of votes shared with each of them.
     """
@@ -140,7 +140,7 @@ def neighbours(votes: Any, cliques: Any, a: int, shared: Any, others: Any) -> in
 def _exchange(
     votes: Any, cliques: Any, a: int, b: int, first: Any, second: Any, gains: Any, inner: Any
 ) -> int:
-    """Find and make the best exchange between two cliques; return the votes won."""
+    """Make the best exchange between two cliques; return the votes won."""
     present = _members(votes, cliques, a, b, first, second)
     gain = 0
     if _may_gain(votes, cliques, present, first, second, b, inner):
@@ -162,10 +162,10 @@ def _exchange(
 def _may_gain(
     votes: Any, cliques: Any, present: Any, first: Any, second: Any, b: int, inner: Any
 ) -> bool:
-    """Tell whether any exchange can gain, by a bound that is much cheaper than to try.
+    """Return whether any exchange can gain, by a bound that is much cheaper than the exchange.
 
-    Specimens X that swap win at most their votes between the cliques, and lose those within but
-    for the votes among X: two for two specimens at most.
+    Specimens X that swap win at most their votes between the cliques, and lose those within except
+    the votes among X: at most two votes for two specimens.
     """
     balance = np.zeros(len(first), np.int64)
     size = len(present)
@@ -193,7 +193,7 @@ def _may_gain(
 def _fill_gains(
     votes: Any, cliques: Any, present: Any, first: Any, second: Any, a: int, b: int, gains: Any
 ) -> None:
-    """Fill ``gains``: votes won minus votes lost when two specimens part."""
+    """Fill ``gains``: votes won minus votes lost when one of two specimens swaps."""
     place = np.full(len(first), -1, np.int32)
     for p in range(len(present)):
         place[present[p]] = p
@@ -202,19 +202,19 @@ def _fill_gains(
         for mine in (first[present[p]], second[present[p]]):
             if mine < 0:
                 continue
-            own = cliques.labels[mine]
+            here = cliques.labels[mine]
             for at in range(votes.starts[mine], votes.starts[mine + 1]):
                 node = votes.neighbours[at]
                 label = cliques.labels[node]
-                if label == own:
+                if label == here:
                     gains[p, place[votes.specimen[node]]] -= 1
-                elif label == a + b - own:
+                elif label == a + b - here:
                     gains[p, place[votes.specimen[node]]] += 1
 
 
 @kernel
 def _members(votes: Any, cliques: Any, a: int, b: int, first: Any, second: Any) -> Any:
-    """Sort the members of two cliques by specimen; return the specimens, ascending."""
+    """Fill in the members of two cliques by specimen; return the specimens, ascending."""
     node = cliques.heads[a]
     while node >= 0:
         first[votes.specimen[node]] = node
@@ -234,7 +234,7 @@ def _members(votes: Any, cliques: Any, a: int, b: int, first: Any, second: Any) 
 
 @kernel
 def _forbid(votes: Any, present: Any, first: Any, second: Any, gains: Any) -> None:
-    """Make it too dear to separate two specimens whose nuclei may not meet crosswise."""
+    """Penalise separating two specimens whose nuclei may not be matched crosswise."""
     for p in range(len(present)):
         for q in range(p):
             g, h = present[p], present[q]
@@ -250,21 +250,21 @@ def _forbid(votes: Any, present: Any, first: Any, second: Any, gains: Any) -> No
 
 @kernel
 def best_flips(gains: Any, size: int) -> Any:
-    """Flip specimens one by one, the best first, each once, and stop at the best moment.
+    """Flip specimens one by one, the best first, each once; keep the best point of the sequence.
 
     Parameters
     ----------
     gains
-        (size, size) or larger, symmetric: what it gains to part two specimens.
+        (size, size) or larger, symmetric: gain if only one of two specimens is flipped.
     size
         number of specimens.
 
     Returns
     -------
     flipped
-        int32, specimens that change sides.
+        int32, specimens that are flipped.
     gain
-        float, 0 when none does.
+        float, 0 if there are none.
     """
     change = np.zeros(size)
     for p in range(size):
@@ -273,7 +273,7 @@ def best_flips(gains: Any, size: int) -> Any:
     side = np.ones(size)
     order = np.empty(size, np.int32)
     total, best, kept = 0.0, 0.0, 0
-    # Flipping one half is the same as flipping the other, so half the sequence shows all.
+    # Flipping a set equals flipping its complement, so half of the sequence is enough.
     for step in range((size + 1) // 2):
         chosen = -1
         for p in range(size):
@@ -291,12 +291,13 @@ def best_flips(gains: Any, size: int) -> Any:
 
 
 @kernel
-def _swap(cliques: Any, one: int, other: int, a: int, b: int) -> None:
-    if one >= 0:
-        leave(cliques, one)
-    if other >= 0:
-        leave(cliques, other)
-    if one >= 0:
-        join(cliques, one, b)
-    if other >= 0:
-        join(cliques, other, a)
+def _swap(cliques: Any, first: int, second: int, a: int, b: int) -> None:
+    """Move ``first`` from clique ``a`` to ``b`` and ``second`` from ``b`` to ``a``; -1 for none."""
+    if first >= 0:
+        leave(cliques, first)
+    if second >= 0:
+        leave(cliques, second)
+    if first >= 0:
+        join(cliques, first, b)
+    if second >= 0:
+        join(cliques, second, a)

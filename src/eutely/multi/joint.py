@@ -1,4 +1,4 @@
-"""The matching problems of many specimens as one, and that of one specimen with the cliques."""
+"""The matching problems of all pairs as one problem, and that of groups with groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eutely.errors import ProblemError
 from eutely.problem import PairProblem
 
 UNPLACED = -1
-"""Label of a nucleus that is in no clique yet."""
+"""Label of a nucleus that has no clique yet."""
 
 
 class Piece(NamedTuple):
@@ -31,14 +31,14 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MultiProblem:
-    """Find cliques whose matchings cost least, summed over the problems of all pairs.
+    """Find cliques whose matchings have the lowest cost, summed over the problems of all pairs.
 
     Attributes
     ----------
     sizes
         (N,) int32, nuclei of each specimen.
     pieces
-        the problems of pairs. A pair without a problem neither costs nor forbids anything; in the
+        the problems of pairs. A pair without a problem has no costs and forbids nothing; in the
         others, an assignment that is no candidate is forbidden.
     """
 
@@ -47,28 +47,30 @@ class MultiProblem:
 
     @classmethod
     def from_pairs(cls, problems: Iterable[tuple[int, int, PairProblem]]) -> MultiProblem:
-        """Put problems of pairs together: (g, h, problem) with g < h."""
-        found: dict[int, int] = {}
+        """Combine problems of pairs: (g, h, problem) with g < h."""
+        known: dict[int, int] = {}
         pieces: dict[tuple[int, int], Piece] = {}
         for g, h, problem in problems:
             if not 0 <= g < h:
                 raise ProblemError(f"problem of specimens {g} and {h}; expected 0 <= g < h")
             if (g, h) in pieces:
-                raise ProblemError(f"problem of specimens {g} and {h} is given twice")
+                raise ProblemError(
+                    f"two problems of specimens {g} and {h}, expected at most one; remove one"
+                )
             for specimen, size in ((g, problem.n_left), (h, problem.n_right)):
-                if found.setdefault(specimen, size) != size:
+                if known.setdefault(specimen, size) != size:
                     raise ProblemError(
                         f"specimen {specimen} has {size} nuclei in problem ({g}, {h}) and "
-                        f"{found[specimen]} in another; expected the same number everywhere"
+                        f"{known[specimen]} in another; expected the same number everywhere"
                     )
             pieces[g, h] = Piece(g, h, problem, *pair_list(problem.arrays))
-        sizes = [found.get(specimen, 0) for specimen in range(max(found, default=-1) + 1)]
+        sizes = [known.get(specimen, 0) for specimen in range(max(known, default=-1) + 1)]
         return cls(np.array(sizes, np.int32), tuple(pieces[key] for key in sorted(pieces)))
 
     def evaluate(self, cliques: Cliques) -> tuple[float, int]:
-        """Return the cost of ``cliques``, and how many of their assignments are forbidden.
+        """Return the cost of ``cliques``, and the number of their assignments that are forbidden.
 
-        Forbidden assignments add nothing to the cost, so it is that of the others.
+        Forbidden assignments do not count towards the cost.
         """
         total, forbidden = 0.0, 0
         matchings = cliques.to_matchings([(piece.g, piece.h) for piece in self.pieces])
@@ -80,7 +82,7 @@ class MultiProblem:
         return total, forbidden
 
     def matchings(self, partners: Sequence[NDArray[np.int32]]) -> Matchings:
-        """Put one matching per piece together, with what the candidates allow."""
+        """Combine one matching per piece, with the assignments that the candidates allow."""
         allowed = {}
         for piece in self.pieces:
             table = np.zeros((piece.problem.n_left, piece.problem.n_right), dtype=bool)
@@ -92,12 +94,12 @@ class MultiProblem:
 
 
 class Groups(NamedTuple):
-    """Nuclei of some specimens in groups, at most one of a specimen in each.
+    """Nuclei of some specimens in groups, at most one nucleus per specimen in each group.
 
     Attributes
     ----------
     labels
-        for each specimen (n,) int32, the group of each nucleus; -1 for specimens that take no part.
+        for each specimen (n,) int32, the group of each nucleus; -1 for other specimens.
     size
         number of groups.
     """
@@ -106,15 +108,15 @@ class Groups(NamedTuple):
     size: int
 
     def holds(self, specimen: int) -> bool:
-        """Tell whether a specimen takes part."""
+        """Return whether nuclei of a specimen are in the groups."""
         return bool((self.labels[specimen] != UNPLACED).any())
 
 
 def problem_of(joint: MultiProblem, left: Groups, right: Groups) -> PairProblem:
     """Return the problem of matching groups of some specimens with groups of others.
 
-    Two groups cost what their members cost with each other, all together, and are candidates
-    when every member may be matched with every member of the other. Groups of specimens without a
+    The cost of two groups is the sum of the costs between their members; they are candidates if
+    every member may be matched with every member of the other group. Groups of specimens without a
     common problem are no candidates.
 
     Parameters
@@ -122,7 +124,7 @@ def problem_of(joint: MultiProblem, left: Groups, right: Groups) -> PairProblem:
     joint
         all problems of pairs.
     left, right
-        groups of nuclei; no specimen takes part in both.
+        groups of nuclei; no specimen is in both.
     """
     shape = left.size, right.size
     wanted = np.zeros(shape, np.int64)
@@ -132,14 +134,14 @@ def problem_of(joint: MultiProblem, left: Groups, right: Groups) -> PairProblem:
     for piece in joint.pieces:
         p = piece.problem.arrays
         if left.holds(piece.g) and right.holds(piece.h):
-            one, other = left.labels[piece.g][p.owners], right.labels[piece.h][p.labels]
+            rows, columns = left.labels[piece.g][p.owners], right.labels[piece.h][p.labels]
             wanted[np.ix_(left.labels[piece.g], right.labels[piece.h])] += 1
         elif left.holds(piece.h) and right.holds(piece.g):
-            one, other = left.labels[piece.h][p.labels], right.labels[piece.g][p.owners]
+            rows, columns = left.labels[piece.h][p.labels], right.labels[piece.g][p.owners]
             wanted[np.ix_(left.labels[piece.h], right.labels[piece.g])] += 1
         else:
             continue
-        code = one.astype(np.int64) * right.size + other
+        code = rows.astype(np.int64) * right.size + columns
         meetings += np.bincount(code, minlength=len(meetings))
         linear += np.bincount(code, p.linear, minlength=len(linear))
         known.append((piece, code))

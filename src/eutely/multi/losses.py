@@ -1,4 +1,4 @@
-"""How far matchings of pairs are from agreeing with each other: what learning minimises."""
+"""Losses that learning minimises: how inconsistent the matchings of pairs are."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def cycle_loss(matchings: Matchings) -> int:
         loss = sum over g < h < k, over i, s, t, of
                x_is x_st (1 - x_it) + x_is (1 - x_st) x_it + (1 - x_is) x_st x_it
 
-    A nucleus that is matched in one pair only, or in none, closes no such triple and costs
-    nothing. Triples of specimens of which a pair was not matched at all do not count.
-    Zero if and only if the matchings are cycle-consistent (where all pairs are there).
+    Triples with one match or none cost nothing. Triples of specimens of which a pair was not
+    matched at all do not count. Zero if and only if the matchings are cycle-consistent (provided
+    that all pairs are present).
     """
     nuclei = np.concatenate([[0], np.cumsum(matchings.sizes, dtype=np.int64)]).astype(np.int64)
     return int(
@@ -33,15 +33,15 @@ def cycle_loss(matchings: Matchings) -> int:
 
 
 def agreement(matchings: Matchings, cliques: Cliques) -> int:
-    """Count the matches that the cliques keep; minus this is the objective of eq. 6."""
+    """Count the matches that the cliques keep; minus this is the objective of equation 7."""
     return int(_matched_and_kept(matchings, cliques)[1].sum())
 
 
 def synchronisation_loss(matchings: Matchings, *, sparse: bool = True, seed: int = 0) -> int:
-    """Return the synchronisation objective (eq. 6): minus the number of matches that survive.
+    """Return the synchronisation objective (equation 7): minus the number of matches kept.
 
-    The matchings are synchronised (see ``synchronise``); each match that the cliques keep counts
-    -1. The fewer matchings have to be changed, the lower.
+    The matchings are synchronised (see `synchronise`); each match that the cliques keep counts -1.
+    The fewer matches have to be changed, the lower the loss.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ def synchronisation_loss(matchings: Matchings, *, sparse: bool = True, seed: int
 
 
 def specimen_agreement(matchings: Matchings, cliques: Cliques) -> NDArray[np.float64]:
-    """Return for each specimen the fraction of its matches that the cliques keep: (N,).
+    """Return (N,), for each specimen the fraction of its matches that the cliques keep.
 
-    A specimen in the wrong pose agrees with nobody and stands out; the one that agrees most is a
-    good target for re-alignment (section 3.4). NaN for a specimen without a match.
+    A specimen in the wrong pose agrees with no other and stands out; the specimen that agrees most
+    is a good target for re-alignment (section 3.4). NaN for a specimen without a match.
     """
     count = len(matchings.sizes)
     total, kept = np.zeros(count), np.zeros(count)
@@ -76,7 +76,7 @@ def specimen_agreement(matchings: Matchings, cliques: Cliques) -> NDArray[np.flo
 def _matched_and_kept(
     matchings: Matchings, cliques: Cliques
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each pair the number of matches, and of those within cliques: (P,) each."""
+    """Return (P,) and (P,), the number of matches of each pair, and of those within cliques."""
     if not np.array_equal(np.diff(cliques.starts), matchings.sizes):
         raise ProblemError(
             f"cliques of {len(cliques)} specimens do not fit matchings of {len(matchings.sizes)}; "
@@ -114,7 +114,7 @@ def _inconsistent(
     starts: NDArray[np.int64],
     partners: NDArray[np.int32],
 ) -> int:
-    """Count two-step chains through each of three specimens; a closed triple holds three."""
+    """Count chains of two matches in three specimens; a closed triple has three of them."""
     count = len(nuclei) - 1
     begins = np.zeros(len(pairs) + 1, np.int64)
     for pair in range(len(pairs)):

@@ -1,7 +1,7 @@
-"""A partition of nodes into cliques that can be changed: the state of the search for the best one.
+"""A mutable partition of nodes into cliques: the state of the search for the best partition.
 
-``labels[node]`` is the clique of a node, -1 while the node takes no part. A clique's members are a
-doubly linked list, so that one leaves or joins in constant time and memory stays at a few numbers a
+``labels[node]`` is the clique of a node, -1 while it has none. The members of a clique are a doubly
+linked list, so that a node leaves or joins in constant time and memory stays at a few numbers per
 node, however many cliques there are.
 """
 
@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.kernel import kernel
+from eutely.multi.votes import may_meet
 
 
 class Partition(NamedTuple):
-    """Cliques as linked lists; at most as many as there are nodes.
+    """Cliques as linked lists; at most as many as nodes.
 
     Attributes
     ----------
@@ -25,9 +26,9 @@ class Partition(NamedTuple):
     heads
         (V,) int32, a member of each clique, -1 where it is empty.
     following, preceding
-        (V,) int32, the next and the last member of the same clique, or -1.
+        (V,) int32, the next and the previous member of the same clique, or -1.
     cursor
-        (1,) int64, where the search for an empty clique goes on.
+        (1,) int64, where the search for an empty clique continues.
     """
 
     labels: NDArray[np.int32]
@@ -39,7 +40,7 @@ class Partition(NamedTuple):
 
 @kernel
 def empty_partition(count: int) -> Any:
-    """Return a partition in which none of ``count`` nodes takes part."""
+    """Return a partition in which none of ``count`` nodes has a clique."""
     return Partition(
         np.full(count, -1, np.int32),
         np.full(count, -1, np.int32),
@@ -51,7 +52,7 @@ def empty_partition(count: int) -> Any:
 
 @kernel
 def leave(cliques: Any, node: int) -> None:
-    """Take ``node`` out of its clique, if it has one."""
+    """Remove ``node`` from its clique, if any."""
     clique = cliques.labels[node]
     if clique < 0:
         return
@@ -67,7 +68,7 @@ def leave(cliques: Any, node: int) -> None:
 
 @kernel
 def empty_clique(cliques: Any) -> int:
-    """Return the number of an empty clique; there is one while a node is in none."""
+    """Return an empty clique; there is one as long as some node has no clique."""
     while cliques.heads[cliques.cursor[0]] >= 0:
         cliques.cursor[0] = (cliques.cursor[0] + 1) % len(cliques.heads)
     return int(cliques.cursor[0])
@@ -75,7 +76,7 @@ def empty_clique(cliques: Any) -> int:
 
 @kernel
 def join(cliques: Any, node: int, clique: int) -> None:
-    """Put ``node``, which is in no clique, into ``clique``."""
+    """Add ``node``, which must have no clique, to ``clique``."""
     head = cliques.heads[clique]
     cliques.labels[node] = clique
     cliques.following[node] = head
@@ -83,3 +84,71 @@ def join(cliques: Any, node: int, clique: int) -> None:
     if head >= 0:
         cliques.preceding[head] = node
     cliques.heads[clique] = node
+
+
+@kernel
+def connected(votes: Any, cliques: Any) -> Any:
+    """Split every clique into connected components; nodes without a clique count as one clique.
+
+    Returns
+    -------
+    parts
+        (V,) int32, the component of each node, numbered by first appearance.
+    """
+    count = len(cliques.labels)
+    parts = np.full(count, -1, np.int32)
+    stack = np.empty(count, np.int32)
+    number = 0
+    for root in range(count):
+        if parts[root] >= 0:
+            continue
+        parts[root] = number
+        stack[0] = root
+        height = 1
+        while height > 0:
+            height -= 1
+            node = stack[height]
+            for at in range(votes.starts[node], votes.starts[node + 1]):
+                other = votes.neighbours[at]
+                if parts[other] < 0 and cliques.labels[other] == cliques.labels[node]:
+                    parts[other] = number
+                    stack[height] = other
+                    height += 1
+        number += 1
+    return parts
+
+
+@kernel
+def keep_consistent(votes: Any, cliques: Any) -> int:
+    """Make a clique of every consistent connected group, and single cliques of all other nodes.
+
+    A consistent group keeps all its matches, so no other choice is better, and it has no match with
+    other nodes, so it does not affect them. Returns the number of nodes in inconsistent groups.
+    """
+    count = len(cliques.labels)
+    parts = connected(votes, cliques)
+    order = np.argsort(parts, kind="mergesort")
+    seen = np.full(len(votes.nuclei) - 1, -1, np.int32)
+    left = 0
+    begin = 0
+    while begin < count:
+        end = begin
+        part = parts[order[begin]]
+        consistent = True
+        while end < count and parts[order[end]] == part:
+            specimen = votes.specimen[order[end]]
+            consistent &= seen[specimen] != part
+            seen[specimen] = part
+            end += 1
+        if consistent and len(votes.allowed) > 0:
+            for p in range(begin, end):
+                for q in range(begin, p):
+                    consistent &= may_meet(votes, order[q], order[p])
+        left += 0 if consistent else end - begin
+        clique = 0
+        for at in range(begin, end):
+            if at == begin or not consistent:
+                clique = empty_clique(cliques)
+            join(cliques, order[at], clique)
+        begin = end
+    return left

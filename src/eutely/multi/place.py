@@ -1,4 +1,4 @@
-"""One specimen leaves all cliques, and its nuclei join again where the votes of all others call."""
+"""One specimen leaves all cliques, and its nuclei join those for which the others vote."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from eutely.solver.lap_sparse import lap_sparse, transpose
 def placing_order(votes: Any, lot: Any) -> Any:
     """Return an order in which each specimen was matched with many of those before it.
 
-    Otherwise, where pairs are missing, cliques of one cell begin at several ends and have to be
-    merged later, one by one. Ties are broken by ``lot``, (N,) int64, a random order.
+    Otherwise, if pairs are missing, several cliques of one cell would begin separately and have to
+    be merged later. Ties are broken by ``lot``, (N,) int64, a random order.
     """
     count = len(lot)
     known = np.zeros(count, np.int64)
@@ -36,14 +36,14 @@ def placing_order(votes: Any, lot: Any) -> Any:
 
 @kernel
 def place_all(votes: Any, cliques: Any, present: Any, order: Any, waiting: Any) -> int:
-    """Place one specimen at a time until none can be placed better.
+    """Place one specimen at a time until no specimen can be placed better.
 
     Parameters
     ----------
     votes, cliques
         a `Votes` and a `Partition` of all nodes; the latter is changed in place.
     present
-        (N,) bool, specimens that vote; the others do so from their first turn on.
+        (N,) bool, specimens that vote; the others vote from their first turn on.
     order
         (N,) int64, the specimens in the order of their turns.
     waiting
@@ -79,22 +79,22 @@ def place_all(votes: Any, cliques: Any, present: Any, order: Any, waiting: Any) 
 
 @kernel
 def _count(votes: Any, cliques: Any, present: Any, specimen: int, column: Any) -> Any:
-    """Count the votes of all specimens that are present for every nucleus of one.
+    """Count the votes of all present specimens for the nuclei of one specimen.
 
-    ``column`` (V,) int32 is full of -1, and so again on return.
+    ``column`` (V,) int32 is a buffer of -1, before and after.
 
     Returns
     -------
     starts
         (n + 1,) int32, where the candidates of each nucleus begin.
     columns
-        (c,) int32, the number of each candidate's clique in ``targets``.
+        (c,) int32, the position of each candidate's clique in ``targets``.
     costs
         (c,) float64, minus the number of votes.
     targets
         (m,) int32, cliques.
     kept
-        votes for the cliques in which the nuclei are now.
+        votes for the current cliques of the nuclei.
     """
     first, last = votes.nuclei[specimen], votes.nuclei[specimen + 1]
     bound = votes.starts[last] - votes.starts[first]
@@ -138,7 +138,7 @@ def _count(votes: Any, cliques: Any, present: Any, specimen: int, column: Any) -
 
 @kernel
 def _may_join(votes: Any, cliques: Any, present: Any, node: int, clique: int) -> bool:
-    """Tell whether ``node`` may meet all members of ``clique`` from other specimens."""
+    """Return whether ``node`` may be matched with all members of ``clique``."""
     if len(votes.allowed) == 0 or cliques.labels[node] == clique:
         return True
     member = cliques.heads[clique]
@@ -152,7 +152,7 @@ def _may_join(votes: Any, cliques: Any, present: Any, node: int, clique: int) ->
 
 @kernel
 def _put(votes: Any, cliques: Any, specimen: int, chosen: Any, targets: Any, waiting: Any) -> None:
-    """Put the nuclei of a specimen into the cliques ``targets[chosen]``, alone where that is -1."""
+    """Move the nuclei of a specimen to cliques ``targets[chosen]``, to new ones for -1."""
     first = votes.nuclei[specimen]
     for i in range(len(chosen)):
         old = cliques.labels[first + i]
@@ -163,7 +163,7 @@ def _put(votes: Any, cliques: Any, specimen: int, chosen: Any, targets: Any, wai
         if cliques.labels[first + i] < 0 and chosen[i] >= 0:
             join(cliques, first + i, targets[chosen[i]])
             waiting[targets[chosen[i]]] = True
-    # Last, so that no clique is taken for empty whose members are about to come back.
+    # Last, so that no clique counts as empty whose members are about to return.
     for i in range(len(chosen)):
         if cliques.labels[first + i] < 0:
             clique = empty_clique(cliques)

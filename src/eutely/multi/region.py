@@ -1,8 +1,8 @@
-"""A few neighbouring cliques are taken apart and put together anew, in another order.
+"""A few neighbouring cliques are dissolved and rebuilt in another order of specimens.
 
-Votes are local: a nucleus is confused with its neighbours only. So a region of some cliques that
-share votes is a small problem of its own, of which many solutions can be tried in the time of one
-for all; what is won there is won for all.
+Votes are local: a nucleus is confused only with its neighbours. So a region of some cliques that
+share votes is a small separate problem, of which many solutions can be tried in the time of one
+solution of the whole; each gain there is a gain for the whole.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from eutely.multi.exchange import exchange_all, neighbours
 from eutely.multi.partition import empty_clique, empty_partition, join, leave
 from eutely.multi.place import place_all, placing_order
 from eutely.multi.votes import Votes, kept_votes
+from eutely.solver.state import random_bits
 
 NODE = 40
-"""Votes that take as long as what there is to do for a node without any."""
+"""Work per node, in votes that take the same time."""
 
 
 @kernel
 def improve(votes: Any, cliques: Any, present: Any, order: Any) -> None:
     """Place all specimens, then exchange and place until neither gains.
 
-    Parameters are those of `place_all`.
+    Parameters: see `place_all`.
     """
     waiting = np.zeros(len(cliques.labels), np.bool_)
     place_all(votes, cliques, present, order, waiting)
@@ -36,23 +37,23 @@ def improve(votes: Any, cliques: Any, present: Any, order: Any) -> None:
 
 @kernel
 def renew_regions(votes: Any, cliques: Any, size: int, budget: int, seed: int) -> Any:
-    """Renew the region around every clique that shares votes with others, most votes first.
+    """Rebuild the region around every clique that shares votes with others, most votes first.
 
     Parameters
     ----------
     votes, cliques
         a `Votes` and a `Partition` of all nodes; the latter is changed in place.
     size
-        cliques in a region at most.
+        largest number of cliques in a region.
     budget
-        work at most, counted in votes to look at: what does not fit any more is left as it is.
+        limit of the work, in votes to examine; remaining regions are left unchanged.
     seed
         of the order of specimens in each region.
 
     Returns
     -------
     gain, work
-        number of votes won, and what it took.
+        number of votes won, and work done.
     """
     state = np.array([seed], np.uint64)
     count = len(cliques.labels)
@@ -76,7 +77,7 @@ def renew_regions(votes: Any, cliques: Any, size: int, budget: int, seed: int) -
 
 @kernel
 def _lost_votes(votes: Any, cliques: Any) -> Any:
-    """Return for each clique the number of votes that it shares with others: (V,) int64."""
+    """Return (V,) int64, the number of votes that each clique shares with others."""
     lost = np.zeros(len(cliques.labels), np.int64)
     for node in range(len(cliques.labels)):
         for at in range(votes.starts[node], votes.starts[node + 1]):
@@ -111,7 +112,7 @@ def _around(votes: Any, cliques: Any, a: int, size: int, shared: Any, others: An
 
 @kernel
 def _renew(votes: Any, cliques: Any, region: Any, local: Any, state: Any) -> Any:
-    """Solve the region anew and keep what is better; return votes won and the work it was."""
+    """Solve the region again and keep the better solution; return votes won and work done."""
     nodes = _nodes(votes, cliques, region)
     for k in range(len(nodes)):
         local[nodes[k]] = k
@@ -121,20 +122,20 @@ def _renew(votes: Any, cliques: Any, region: Any, local: Any, state: Any) -> Any
         labels[k] = cliques.labels[nodes[k]]
         local[nodes[k]] = -1
     before = kept_votes(part, labels).sum()
-    found = empty_partition(len(nodes))
+    solution = empty_partition(len(nodes))
     for k in range(len(nodes)):
-        join(found, k, k)
+        join(solution, k, k)
     order = placing_order(part, _shuffled(len(part.nuclei) - 1, state))
-    improve(part, found, np.zeros(len(order), np.bool_), order)
-    after = kept_votes(part, found.labels).sum()
+    improve(part, solution, np.zeros(len(order), np.bool_), order)
+    after = kept_votes(part, solution.labels).sum()
     if after > before:
-        _put(cliques, nodes, found.labels)
+        _put(cliques, nodes, solution.labels)
     return max(after - before, 0) // 2, len(part.neighbours) + NODE * len(nodes)
 
 
 @kernel
 def _nodes(votes: Any, cliques: Any, region: Any) -> Any:
-    """Return the members of all cliques of a region, ascending, hence by specimen."""
+    """Return the members of all cliques of a region, ascending, and so by specimen."""
     nodes = np.empty(len(region) * (len(votes.nuclei) - 1), np.int32)
     count = 0
     for clique in region:
@@ -148,7 +149,7 @@ def _nodes(votes: Any, cliques: Any, region: Any) -> Any:
 
 @kernel
 def _part(votes: Any, nodes: Any, local: Any) -> Any:
-    """Return the votes among ``nodes``; ``local`` is the number of each of them therein."""
+    """Return the votes among ``nodes``; ``local`` is the position of each node among them."""
     nuclei = np.zeros(len(votes.nuclei), np.int64)
     starts = np.zeros(len(nodes) + 1, np.int64)
     for k in range(len(nodes)):
@@ -179,7 +180,7 @@ def _part(votes: Any, nodes: Any, local: Any) -> Any:
 
 @kernel
 def _put(cliques: Any, nodes: Any, labels: Any) -> None:
-    """Put ``nodes`` into new cliques as ``labels`` (numbers below their count) group them."""
+    """Move ``nodes`` to new cliques, grouped by ``labels`` (numbers below their count)."""
     for node in nodes:
         leave(cliques, node)
     clique = np.full(len(nodes), -1, np.int32)
@@ -191,14 +192,9 @@ def _put(cliques: Any, nodes: Any, labels: Any) -> None:
 
 @kernel
 def _shuffled(count: int, state: Any) -> Any:
-    """Return a random order of ``count`` specimens (Fisher and Yates, with splitmix64)."""
+    """Return a random order of ``count`` specimens (Fisher and Yates)."""
     order = np.arange(count)
     for k in range(len(order) - 1, 0, -1):
-        state[0] += np.uint64(0x9E3779B97F4A7C15)
-        z = state[0]
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-        j = np.int64(z % np.uint64(k + 1))
+        j = np.int64(random_bits(state) % np.uint64(k + 1))
         order[k], order[j] = order[j], order[k]
     return order

@@ -1,11 +1,11 @@
-"""Matchings of pairs to cliques: change as few matchings as cycle consistency allows (eq. 6).
+"""Cliques from matchings of pairs, with as few changes as consistency allows (equation 7).
 
-Every match is a vote of two nuclei for being the same cell; a partition of all nuclei into cliques,
-at most one nucleus of a specimen in each, is to keep as many votes as it can. Groups of nuclei that
-no match contradicts are cliques at once. The rest is built specimen by specimen, then improved by
-three moves in turn: one specimen is placed anew by the votes of all others (a linear assignment),
-two cliques exchange members, and a region of some cliques is put together anew. None ever loses a
-vote, so the search ends.
+Every match is a vote of two nuclei for being the same cell; we look for a partition of all nuclei
+into cliques, at most one nucleus per specimen in each, that keeps as many votes as possible. Groups
+of nuclei that no match contradicts are cliques at once. The rest is built specimen by specimen,
+then improved by three moves in turn: one specimen is placed again by the votes of all others (a
+linear assignment), two cliques exchange members, and a region of some cliques is rebuilt. No move
+loses a vote, so the search ends.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import numpy as np
 
 from eutely.cliques import Cliques, Matchings
 from eutely.errors import ProblemError
-from eutely.multi.components import connected, keep_consistent
-from eutely.multi.partition import empty_partition
+from eutely.multi.partition import connected, empty_partition, keep_consistent
 from eutely.multi.place import placing_order
 from eutely.multi.region import improve, renew_regions
 from eutely.multi.votes import votes_of
 
 REGION = 12
-"""Cliques in a region; twice as many were no better."""
+"""Largest number of cliques in a region; twice as many were no better."""
 
 BUDGET = 30_000_000
-"""Work for regions, in votes, about two seconds: in a large cohort only the worst are renewed."""
+"""Work for regions, in votes: about two seconds, so a large cohort rebuilds only the worst."""
 
 
 def synchronise(
@@ -32,23 +31,23 @@ def synchronise(
 ) -> Cliques:
     """Return the cliques that keep the most matches.
 
-    The number of cliques is not fixed: a nucleus joins others only where a match says so, and
-    stays alone otherwise. Consistent matchings come back unchanged.
+    The number of cliques is not fixed: a nucleus joins others only by a match, and is a clique by
+    itself otherwise. Consistent matchings are returned unchanged.
 
     Parameters
     ----------
     matchings
-        of pairs of specimens; missing pairs neither ask nor forbid anything.
+        of pairs of specimens; missing pairs have no votes and forbid nothing.
     sparse
         whether a clique must respect ``matchings.allowed`` in every pair of its members.
     rounds
-        how often regions are put together anew; 0 is quick and hardly worse, but for sparse
-        matchings of a few dozen specimens.
+        how often regions are rebuilt; 0 is fast and hardly worse, except for sparse matchings of a
+        few dozen specimens.
     seed
-        of the orders in which specimens are put together.
+        of the orders in which specimens are placed.
     """
     if rounds < 0:
-        raise ProblemError(f"{rounds} rounds; expected 0 or more")
+        raise ProblemError(f"rounds is {rounds}, expected 0 or more")
     votes = votes_of(matchings, sparse=sparse)
     cliques = empty_partition(len(votes.specimen))
     if keep_consistent(votes, cliques):

@@ -1,4 +1,4 @@
-"""Two cliques exchange members where that lowers the cost: `exchange` for costs, not votes."""
+"""Two cliques exchange members if that lowers the cost: `exchange` for costs, not votes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eutely.multi.exchange import best_flips
 from eutely.multi.joint import MultiProblem
 
 FORBIDDEN = 1e9
-"""What it costs to part two specimens whose nuclei may not meet crosswise."""
+"""Cost of separating two specimens whose nuclei may not be matched crosswise."""
 
 
 def trade(joint: MultiProblem, cliques: Cliques, least: float) -> Cliques:
@@ -25,9 +25,9 @@ def trade(joint: MultiProblem, cliques: Cliques, least: float) -> Cliques:
     joint
         all problems of pairs.
     cliques
-        respect what the problems forbid.
+        without assignments that the problems forbid.
     least
-        what an exchange must save to be made.
+        smallest saving for which an exchange is made.
     """
     table = cliques.table()
     first, second = _pairs_of_cliques(joint, cliques)
@@ -35,7 +35,7 @@ def trade(joint: MultiProblem, cliques: Cliques, least: float) -> Cliques:
     for k in np.argsort(-gains, kind="stable"):
         if gains[k] <= least:
             break
-        # What was traded before may have changed what this one saves.
+        # Exchanges before this one may have changed its saving.
         table, _ = _exchanges(joint, table, first[k : k + 1], second[k : k + 1], least, make=True)
     labels = [np.empty(size, np.int32) for size in joint.sizes]
     for specimen, row in enumerate(labels):
@@ -47,7 +47,7 @@ def trade(joint: MultiProblem, cliques: Cliques, least: float) -> Cliques:
 def _pairs_of_cliques(
     joint: MultiProblem, cliques: Cliques
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all pairs of cliques between whose nuclei there is a candidate."""
+    """Return all pairs of cliques with at least one candidate between their nuclei."""
     codes = [np.zeros(0, np.int64)]
     for piece in joint.pieces:
         p = piece.problem.arrays
@@ -67,7 +67,7 @@ def _exchanges(
     *,
     make: bool = False,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return what the best exchange between cliques saves, and the table after making it."""
+    """Return the table, after the exchange if ``make``, and the saving of each best exchange."""
     gains = np.zeros((len(first), len(joint.pieces)))
     for at, piece in enumerate(joint.pieces):
         partners = np.full(piece.problem.n_left, UNMATCHED, np.int32)
@@ -91,7 +91,7 @@ def _exchanges(
 def _parting(
     p: Any, chosen: Any, left_a: Any, left_b: Any, right_a: Any, right_b: Any
 ) -> NDArray[np.float64]:
-    """Return what it saves to match crosswise instead of straight, for each pair of cliques."""
+    """Return the saving of matching crosswise instead of straight, for each pair of cliques."""
     saved = np.zeros(len(left_a))
     for k in range(len(left_a)):
         i, j = left_a[k], left_b[k]
@@ -120,7 +120,7 @@ def _candidate(p: Any, i: int, right: int) -> int:
 
 @kernel
 def _cost(p: Any, chosen: Any, i: int, j: int, a: int, b: int) -> float:
-    """Return what candidates a of i and b of j (-1: none) cost with all others chosen."""
+    """Return the cost of candidates a of i and b of j (-1: none) given all others chosen."""
     total = 0.0
     for node, item in ((i, a), (j, b)):
         if item >= 0:
@@ -136,7 +136,7 @@ def _cost(p: Any, chosen: Any, i: int, j: int, a: int, b: int) -> float:
 
 @kernel
 def _best(gains: Any, ends: Any, first: Any, second: Any) -> Any:
-    """Return for each two cliques the specimens that swap, (K, N) bool, and what that saves."""
+    """Return for each pair of cliques the specimens that swap, (K, N) bool, and the saving."""
     count = first.shape[1]
     swaps = np.zeros(first.shape, np.bool_)
     saved = np.zeros(len(first))

@@ -19,7 +19,7 @@ class Votes(NamedTuple):
     nuclei
         (N + 1,) int64, the first node of each specimen.
     specimen, row
-        (V,) int32, the specimen of each node and its number therein.
+        (V,) int32, the specimen of each node and its position in it.
     starts
         (V + 1,) int64, where the neighbours of each node begin.
     neighbours
@@ -27,7 +27,7 @@ class Votes(NamedTuple):
     pair
         (N, N) int32, the pair of two specimens, -1 where they were not matched.
     allowed, allowed_starts
-        as in ``Matchings``; empty where every assignment is allowed.
+        see `Matchings`; empty if every assignment is allowed.
     widths
         (N,) int32, bytes of a row of ``allowed`` whose columns are the specimen's nuclei.
     """
@@ -44,7 +44,7 @@ class Votes(NamedTuple):
 
 
 def votes_of(matchings: Matchings, *, sparse: bool = False) -> Votes:
-    """Turn matchings into a graph; ``sparse`` keeps what they allow, otherwise all is allowed."""
+    """Convert matchings to a graph; unless ``sparse``, all assignments are allowed."""
     sizes = matchings.sizes
     nuclei = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
     specimen = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -53,7 +53,7 @@ def votes_of(matchings: Matchings, *, sparse: bool = False) -> Votes:
         allowed, begins = matchings.allowed, matchings.allowed_starts()
     else:
         allowed, begins = np.zeros(0, np.uint8), np.zeros(1, np.int64)
-        allowed.setflags(write=False)  # as above, so that kernels are compiled once
+        allowed.setflags(write=False)  # like that of matchings, so that kernels are compiled once
     row = (np.arange(len(specimen)) - nuclei[specimen]).astype(np.int32)
     widths = ((sizes + 7) // 8).astype(np.int32)
     pair = matchings.numbers()
@@ -62,7 +62,7 @@ def votes_of(matchings: Matchings, *, sparse: bool = False) -> Votes:
 
 @kernel
 def may_meet(votes: Votes, a: int, b: int) -> bool:
-    """Tell whether the nodes ``a`` and ``b`` of two specimens may be in one clique."""
+    """Return whether the nodes ``a`` and ``b`` of two specimens may be in the same clique."""
     if len(votes.allowed) == 0:
         return True
     g, h = votes.specimen[a], votes.specimen[b]
@@ -78,7 +78,7 @@ def may_meet(votes: Votes, a: int, b: int) -> bool:
 
 @kernel
 def kept_votes(votes: Any, labels: Any) -> Any:
-    """Return for each specimen the number of its votes that fall within cliques: (N,) int64."""
+    """Return (N,) int64, for each specimen the number of its votes within cliques."""
     kept = np.zeros(len(votes.nuclei) - 1, np.int64)
     for node in range(len(labels)):
         for at in range(votes.starts[node], votes.starts[node + 1]):

@@ -1,4 +1,4 @@
-"""Rigid pre-alignment: barycentre, size, body axes, head/tail and roll, as ranked hypotheses."""
+"""Rigid pre-alignment: barycentre, size, body axes, head or tail, and roll, as ranked poses."""
 
 from eutely.pose.hypotheses import orient
 from eutely.pose.pose import Pose

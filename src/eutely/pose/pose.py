@@ -1,12 +1,23 @@
-"""One answer to the question how a specimen lies in space, and how to undo it."""
+"""Pose of a specimen: where it lies, how it is turned, how large it is; and its body."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
+from eutely.errors import SpecimenError
 from eutely.specimen import Specimen
+
+FEWEST_NUCLEI = 4
+"""Nuclei at different places that a pose needs: fewer lie in one plane and have no handedness."""
+
+STRAY = 20.0
+"""A nucleus is outside the body if its third neighbour is this many times the median away."""
+
+CLUMP = 0.2
+"""A nucleus is in a clump if its third neighbour is nearer than this part of the median."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,15 +32,15 @@ class Pose:
     ----------
     rotation
         (3, 3) float64, its rows are the canonical axes in the specimen's coordinates;
-        determinant +1 (-1 only for the mirror images that ``orient`` gives when asked).
+        determinant +1 (-1 only for the mirror images that ``orient`` returns on request).
     centre
         (3,) float64, barycentre in the specimen's unit.
     size
-        length, width in the specimen's unit: standard deviation of the nuclei along x, and the
-        joint one (root of the mean variance) of y and z.
+        length and width in the specimen's unit: the standard deviation of the nuclei along x, and
+        the root of their mean variance along y and z.
     score
-        log-plausibility up to a constant, higher is better; comparable between the poses of one
-        specimen only.
+        log-plausibility up to a constant, higher is better; comparable only between the poses of
+        one specimen.
     """
 
     rotation: NDArray[np.float64]
@@ -45,8 +56,8 @@ class Pose:
         Parameters
         ----------
         size
-            length and width, for instance ``size`` of another specimen's pose, that the
-            specimen shall have afterwards; None keeps its own.
+            length and width that the specimen gets, for instance ``size`` of another specimen's
+            pose; None keeps its size.
 
         Returns
         -------
@@ -60,6 +71,25 @@ class Pose:
         return matrix, -matrix @ self.centre
 
     def apply(self, specimen: Specimen, size: Sequence[float] | None = None) -> Specimen:
-        """Return ``specimen`` in the canonical frame, brought to ``size`` if one is given."""
+        """Return ``specimen`` in the canonical frame, scaled to ``size`` if given."""
         matrix, shift = self.affine(size)
         return specimen.moved(matrix, shift) if size is None else specimen.mapped(matrix, shift)
+
+
+def body(specimen: Specimen) -> NDArray[np.float64]:
+    """Return the distinct centroids of the body, (n, 3), in lexical order.
+
+    Segments at exactly the same place (rejects put at the origin, for instance) count once. Far
+    strays, and clumps of segments closer together than nuclei can be, do not count.
+    """
+    points = np.unique(specimen.centroids, axis=0)
+    if len(points) < FEWEST_NUCLEI:
+        raise SpecimenError(
+            f"{specimen.name}: {len(specimen)} nuclei at {len(points)} different places, but a "
+            f"pose needs at least {FEWEST_NUCLEI}"
+        )
+    distances, _ = KDTree(points).query(points, [4])  # the first neighbour is the point itself
+    third = np.asarray(distances, dtype=np.float64)[:, 0]
+    median = np.median(third)
+    inside = (third <= STRAY * median) & (third >= CLUMP * median)
+    return points[inside] if inside.sum() >= FEWEST_NUCLEI else points

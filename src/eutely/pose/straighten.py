@@ -1,4 +1,4 @@
-"""Bent bodies made straight: along their centre line, which is found from the nuclei alone."""
+"""Bent bodies made straight along their centre line, which follows from the nuclei alone."""
 
 from __future__ import annotations
 
@@ -12,50 +12,49 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import KDTree
 
-from eutely.pose.body import body
+from eutely.pose.pose import body
 from eutely.specimen import Specimen
 
-FEWEST_NUCLEI = 100
-"""Nuclei that a bend needs to be told from their scatter."""
+FEWEST_TO_BEND = 100
+"""Nuclei needed to distinguish a bend from the scatter of the nuclei."""
 
 BENT = 20.0
-"""Angle between two parts of the body, in degrees, from which it is made straight: a warp follows
-smaller bends by itself."""
+"""Angle between two parts of the body, in degrees, from which it is made straight; the warp copes
+with smaller bends."""
 
 LONG = 8.0
-"""Spread along the centre line, in spreads across it, that a body needs to have one. Worms have 17
-and more; heads (3 to 6) are deformed rather than bent, and in a round embryo the line winds (at
-most 5)."""
+"""Ratio of the standard deviations along and across the centre line from which a body has one.
+Worms have 17 and more; heads (3 to 6) are deformed rather than bent, and in a round embryo the line
+winds (at most 5)."""
 
 NEIGHBOURS = 6
-"""Nearest nuclei to which the way along the body may lead on; more where it has gaps."""
+"""Neighbours of each nucleus in the graph of paths along the body; more where it has gaps."""
 
 COARSE, FINE = (5, 0.1), (12, 0.02)
-"""Pieces of the cubic splines of the centre line, and the weight of their second differences
-relative to that of the nuclei of a piece: to tell a bend, and to straighten the body."""
+"""Pieces of the cubic splines of the centre line, and weight of their second differences relative
+to that of the nuclei of a piece: coarse to detect a bend, fine to straighten the body."""
 
 POINTS = 401
-"""Points that stand for the line."""
+"""Points by which the line is represented."""
 
 ENDS = 20
-"""Points at each end where few nuclei tell the direction, so that it does not count as a bend."""
+"""Points at each end that do not count as a bend: few nuclei determine the direction there."""
 
 ROUNDS = 10
-"""Fits of the line at most; each takes nuclei where the last one passes them."""
+"""Fits of the line at most; each uses the positions of nuclei along the line before."""
 
 SETTLED = 1e-3
-"""Change of the nuclei's places along the line, in lengths of the body, that ends the fits."""
-
+"""Change of the positions along the line, in body lengths, below which the fits end."""
 
 TINY = 1e-12
-"""Length of a step of a line that stands still."""
+"""Shortest step along the line: avoids a division by zero."""
 
 
 class Line(NamedTuple):
-    """A centre line: its points, how far along it they lie, and the axes of its cross-sections.
+    """A centre line: its points, their arc lengths, and the axes of its cross-sections.
 
-    ``points`` (k, 3), ``along`` (k,), ``axes`` (k, 3, 3): rows forward and two across, which turn
-    no more about the line than it forces them to.
+    ``points`` (k, 3), ``along`` (k,), ``axes`` (k, 3, 3): the rows point forward and in two
+    directions across, which rotate about the line no more than its course requires.
     """
 
     points: NDArray[np.float64]
@@ -64,28 +63,29 @@ class Line(NamedTuple):
 
 
 def straighten(specimen: Specimen) -> Specimen:
-    """Return ``specimen`` with its centre line made straight, or as it is unless it is bent.
+    """Return ``specimen`` with its centre line made straight; unchanged unless it is bent.
 
-    A nucleus goes from its place along and across the centre line to the same place of the x axis,
-    and its ellipsoid turns along. The line is a smooth curve through the middle of the nuclei,
-    found from the shortest ways between neighbours; so a body may lie in curves, even in a circle,
-    but must not touch itself. A round body has no centre line and stays as it is.
+    A nucleus moves from its position along and across the centre line to the same position along
+    and across the x axis, and its ellipsoid rotates with it. The line is a smooth curve through the
+    middle of the nuclei, derived from the shortest paths between neighbours; so a body may lie in
+    curves, even in a circle, but must not touch itself. A round body has no centre line and stays
+    unchanged.
 
     Parameters
     ----------
     specimen
-        in any pose. Its names, ids, radii and order do not matter.
+        in any pose. Its names, ids, radii and the order of its nuclei do not matter.
     """
-    if len(specimen) < FEWEST_NUCLEI:
+    if len(specimen) < FEWEST_TO_BEND:
         return specimen
     points = body(specimen)
-    if len(points) < FEWEST_NUCLEI:
+    if len(points) < FEWEST_TO_BEND:
         return specimen
-    line = _centre_line(points, _way(points), *COARSE)
-    along = _unrolled(line, points)[1]
-    if _angle(line) < BENT or _length(along) < LONG:
+    line = _centre_line(points, _along(points), *COARSE)
+    straight = _unrolled(line, points)[1]
+    if _angle(line) < BENT or _elongation(straight) < LONG:
         return specimen
-    line = _centre_line(points, along[:, 0], *FINE)
+    line = _centre_line(points, straight[:, 0], *FINE)
     near, straight = _unrolled(line, specimen.centroids)
     turns = line.axes[near].transpose(0, 2, 1)
     return replace(
@@ -98,7 +98,7 @@ def straighten(specimen: Specimen) -> Specimen:
 def _centre_line(
     points: NDArray[np.float64], along: NDArray[np.float64], pieces: int, stiffness: float
 ) -> Line:
-    """Fit the line to the nuclei of a body, told about how far along it they lie: (n,)."""
+    """Fit the line to nuclei (n, 3), from their approximate positions ``along`` it, (n,)."""
     for _ in range(ROUNDS):
         line = _fitted(along, points, pieces, stiffness)
         before, along = along, _unrolled(line, points)[1][:, 0]
@@ -107,30 +107,30 @@ def _centre_line(
     return line
 
 
-def _way(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (n,), how far along the body nuclei lie, by shortest ways between neighbours."""
+def _along(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (n,), the position of each nucleus along the body, by shortest paths in a graph."""
     count, reach = len(points), NEIGHBOURS
     while True:
         distances, nearest = map(np.asarray, KDTree(points).query(points, range(2, reach + 2)))
         rows = np.repeat(np.arange(count), reach)
-        ways = csr_array((distances.ravel(), (rows, nearest.ravel())), (count, count))
-        if connected_components(ways, directed=False)[0] == 1:
+        graph = csr_array((distances.ravel(), (rows, nearest.ravel())), (count, count))
+        if connected_components(graph, directed=False)[0] == 1:
             break
         reach = min(2 * reach, count - 1)
 
-    def ways_from(nucleus: np.intp) -> NDArray[np.float64]:
-        found = dijkstra(ways, directed=False, indices=np.array([nucleus]))
-        return np.asarray(found, dtype=np.float64).ravel()
+    def lengths_from(nucleus: np.intp) -> NDArray[np.float64]:
+        lengths = dijkstra(graph, directed=False, indices=np.array([nucleus]))
+        return np.asarray(lengths, dtype=np.float64).ravel()
 
-    one = ways_from(np.intp(0)).argmax()
-    other = ways_from(one).argmax()
-    return (ways_from(one) - ways_from(other)) / 2
+    first_end = lengths_from(np.intp(0)).argmax()
+    second_end = lengths_from(first_end).argmax()
+    return (lengths_from(first_end) - lengths_from(second_end)) / 2
 
 
 def _fitted(
     along: NDArray[np.float64], points: NDArray[np.float64], pieces: int, stiffness: float
 ) -> Line:
-    """Fit smooth splines to the coordinates of nuclei, told how far along the body they lie."""
+    """Fit smooth splines to nuclei (n, 3) as functions of their positions ``along`` the body."""
     low, high = along.min(), along.max()
     knots = np.concatenate([[low] * 3, np.linspace(low, high, pieces + 1), [high] * 3])
     basis = BSpline.design_matrix(along, knots, 3).toarray()
@@ -154,7 +154,7 @@ def _fitted(
 def _unrolled(
     line: Line, points: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the nearest point of the line for each nucleus, and its place along and across."""
+    """Return the nearest line point of each nucleus, (n,), and its straight position, (n, 3)."""
     near = np.asarray(KDTree(line.points).query(points)[1])
     away = points - line.points[near]
     straight = np.einsum("nij,nj->ni", line.axes[near], away)
@@ -163,12 +163,12 @@ def _unrolled(
 
 
 def _angle(line: Line) -> float:
-    """Return the largest angle between two parts of the line, in degrees, its ends left out."""
+    """Return the largest angle between two parts of the line, in degrees, without its ends."""
     forward = line.axes[ENDS:-ENDS, 0]
     return float(np.degrees(np.arccos(np.clip((forward @ forward.T).min(), -1.0, 1.0))))
 
 
-def _length(along: NDArray[np.float64]) -> float:
-    """Return the spread of nuclei along the line in spreads across it, from their places (n, 3)."""
-    spread = along.var(axis=0)
-    return float(np.sqrt(spread[0] / spread[1:].mean()))
+def _elongation(straight: NDArray[np.float64]) -> float:
+    """Return the ratio of the standard deviations of nuclei (n, 3) along and across the line."""
+    variances = straight.var(axis=0)
+    return float(np.sqrt(variances[0] / variances[1:].mean()))

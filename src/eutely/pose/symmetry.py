@@ -1,4 +1,4 @@
-"""How well a body agrees with its mirror image, for every mirror plane along its long axis."""
+"""Agreement of a body with its mirror image, for every mirror plane along its long axis."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,19 +6,20 @@ from numpy.typing import NDArray
 from eutely.kernel import kernel
 
 STEP = np.radians(3.0)
-"""Between two rolls of the grid; the optimum is interpolated."""
+"""Angle between two rolls of the grid, in radians; the optimum is interpolated."""
 
 REACH = 4.0
-"""Distance, in units of the typical distance of neighbours, at which a partner counts nothing."""
+"""Distance, in typical distances of neighbours, beyond which a partner does not count."""
 
 NEIGHBOURHOOD = 2.4
-"""Width of the window of the centre line, in standard deviations along x, times root n."""
+"""Width of the smoothing window of the centre line, in standard deviations along x / sqrt(n)."""
 
 
-def straightened(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def without_centre_line(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ``points`` with y and z relative to the smooth centre line along x.
 
-    A bent body is not symmetric about any plane through its long axis; its cross-sections are.
+    A bent body is not symmetric about any plane through its long axis, but its cross-sections are
+    symmetric.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ def straightened(points: NDArray[np.float64]) -> NDArray[np.float64]:
     order = np.argsort(points[:, 0], kind="stable")
     width = NEIGHBOURHOOD / np.sqrt(len(points)) * points[:, 0].std()
     result = np.empty_like(points)
-    result[order] = _straightened(np.ascontiguousarray(points[order]), width)
+    result[order] = _without_means(np.ascontiguousarray(points[order]), width)
     return result
 
 
@@ -40,12 +41,12 @@ def mirror_agreement(points: NDArray[np.float64], spacing: float) -> NDArray[np.
     .. math:: S(a) = 1/n \sum_i \exp(-\min_j |p_i - M_a p_j|^2 / (2 s^2)),
 
     the soft share of nuclei that have a partner at their mirrored place. Only the nearest
-    partner counts, so that dense regions and missing or spurious nuclei carry no extra weight.
+    partner counts, so that dense regions and missing or spurious nuclei get no extra weight.
 
     Parameters
     ----------
     points
-        (n, 3) float64, straightened, the long axis along x.
+        (n, 3) float64, relative to the centre line, the long axis along x.
     spacing
         s, the typical distance of neighbours.
 
@@ -64,10 +65,10 @@ def mirror_agreement(points: NDArray[np.float64], spacing: float) -> NDArray[np.
 
 
 def best_rolls(agreement: NDArray[np.float64]) -> list[tuple[float, float]]:
-    """Return the best roll, then the best one of the planes across it, each with its agreement.
+    """Return the best roll, then the best roll across it, in radians, each with its agreement.
 
-    A body that has two nearly perpendicular symmetry planes gives both; the second one lies at
-    least 45 degrees away, and is the plane at a right angle where no optimum is there.
+    A body with two nearly perpendicular symmetry planes gives both; the second plane lies at least
+    45 degrees away, and is the plane at a right angle if there is no optimum.
     """
     count = len(agreement)
     peaks = (agreement >= np.roll(agreement, 1)) & (agreement >= np.roll(agreement, -1))
@@ -81,7 +82,7 @@ def best_rolls(agreement: NDArray[np.float64]) -> list[tuple[float, float]]:
 
 
 def _interpolated(values: NDArray[np.float64], index: int) -> tuple[float, float]:
-    """Return the roll of the parabola's optimum around ``index``, and the value there."""
+    """Return the roll at the optimum of the parabola around ``index``, and the value there."""
     before, here, after = (float(values[(index + shift) % len(values)]) for shift in (-1, 0, 1))
     bend = before - 2 * here + after
     if bend >= 0 or here < max(before, after):
@@ -91,7 +92,7 @@ def _interpolated(values: NDArray[np.float64], index: int) -> tuple[float, float
 
 
 @kernel
-def _straightened(points: NDArray[np.float64], width: float) -> NDArray[np.float64]:
+def _without_means(points: NDArray[np.float64], width: float) -> NDArray[np.float64]:
     """Subtract from y and z their Gaussian-weighted means; ``points`` ascend in x."""
     count = len(points)
     result = points.copy()
@@ -120,12 +121,12 @@ def _nearest_mirrored(
     sines: NDArray[np.float64],
     reach: float,
 ) -> NDArray[np.float64]:
-    """Squared distance of each nucleus to the nearest mirrored one, at most ``reach`` squared.
+    """Return squared distances to the nearest mirrored nucleus, at most ``reach`` squared: (n, k).
 
-    ``points`` (n, 3) ascend in x; ``cosines``, ``sines`` (k,) of twice the roll; result (n, k).
-    In polar coordinates (x, r, t) of the cross-section a reflection takes t to 2a - t, so
+    ``points`` (n, 3) ascend in x; ``cosines``, ``sines`` (k,) are those of twice the roll. In polar
+    coordinates (x, r, t) of the cross-section a reflection takes t to 2a - t, so that
     d^2 = dx^2 + r_i^2 + r_j^2 - 2 r_i r_j cos(t_i + t_j - 2a), which is linear in the cosine
-    and sine of 2a: nothing but multiplications in the inner loop.
+    and sine of 2a: the inner loop has only multiplications.
     """
     count, angles = len(points), len(cosines)
     limit = reach * reach

@@ -1,6 +1,6 @@
-"""Cohorts with known truth, as hard as real worms, and segmentation errors on demand.
+"""Simulated cohorts with known truth, as hard as real worms, with optional segmentation errors.
 
-Rooms: ``plan`` (where cells lie in the typical individual), ``deform`` (how individuals differ),
+Modules: ``plan`` (typical positions of cells), ``deform`` (how individuals differ),
 ``segmentation`` (errors), ``volume`` (label volumes), ``difficulty`` (how hard a cohort is).
 """
 
@@ -19,63 +19,49 @@ from eutely.specimen import MICROMETRE, Specimen
 __all__ = ["Difficulty", "Flaws", "Plan", "Variation", "body_plan", "difficulty", "simulate"]
 
 Pose = Literal["any", "axis", "none"]
+"""How specimens are turned; see `simulate`."""
 
-_ANATOMY, _POSE, _ERRORS, _ORDER = range(4)  # random streams of an individual
+_ANATOMY, _POSE, _ERRORS, _ORDER = range(4)
+"""Numbers of the random streams of an individual."""
 
 
 def simulate(
     specimens: int = 30,
-    cells: int = 558,
+    cells: int | Plan = 558,
     *,
     seed: int = 0,
-    plan_seed: int = 0,
-    spacing: float = 13.0,
     variation: float | Variation = 1.0,
     pose: Pose = "any",
-    missing: float = 0.0,
-    spurious: float = 0.0,
-    split: float = 0.0,
-    merged: float = 0.0,
-    shift: float = 0.0,
-    radius_noise: float = 0.0,
+    **flaws: float,
 ) -> list[Specimen]:
-    """Simulate a cohort of one organism, every nucleus with its true cell name.
+    """Simulate a cohort of one organism in which every nucleus has its true cell name.
 
-    Individual k depends on ``seed`` and k alone: it is the same in a cohort of 10 or of 100, and
+    Individual k depends only on ``seed`` and k: it is the same in a cohort of 10 or of 100, and
     its anatomy and pose are the same with and without segmentation errors.
 
     Parameters
     ----------
     specimens
-        how many individuals.
+        number of individuals.
     cells
-        of the organism, at least 4.
+        number of cells of the organism, at least 4; or its body plan, see `body_plan`, for another
+        organism or another size.
     seed
         of the individuals.
-    plan_seed
-        of the body plan: another one is another organism.
-    spacing
-        median distance of a nucleus to its nearest neighbour in the body plan, micrometres; all
-        lengths grow with it. The default is that of real L1 larvae counted in voxels.
     variation
-        how much individuals differ: a factor on the differences of real worms (0: not at all),
-        or each kind of difference by itself.
+        how much individuals differ: a factor on the differences of real worms (0: not at all), or
+        each kind of difference separately.
     pose
         ``any`` rotation and shift; ``axis``: the body stays along x, head at either end, any
         roll; ``none``: head to +x, back to +y, right side to +z. Never a mirror image.
-    missing, split, merged
-        share of the nuclei that are not found, found as two, found as one with a neighbour.
-    spurious
-        made-up nuclei (with the name ""), by the number of true ones.
-    shift
-        SD of the error of a centroid along each axis, micrometres.
-    radius_noise
-        relative SD of the error of each semi-axis.
+    flaws
+        segmentation errors: ``missing``, ``spurious``, ``split``, ``merged``, ``shift``,
+        ``radius_noise``; see `Flaws`.
 
     Returns
     -------
     list of Specimen
-        with shuffled rows, arbitrary ids, and in ``names`` the truth.
+        in micrometres, with shuffled rows and arbitrary ids; ``names`` are the true names.
 
     Examples
     --------
@@ -85,22 +71,22 @@ def simulate(
     [36, 36, 38]
     """
     if specimens < 1:
-        raise EutelyError(f"cannot simulate {specimens} specimens; ask for 1 or more")
+        raise EutelyError(f"cannot simulate {specimens} specimens; give 1 or more")
     if seed < 0:
         raise EutelyError(f"seed {seed} is negative; give 0 or more")
     if pose not in ("any", "axis", "none"):
         raise EutelyError(f"pose '{pose}' is unknown; give any, axis or none")
     if not isinstance(variation, Variation):
         variation = Variation().scaled(variation)
-    flaws = Flaws(missing, spurious, split, merged, shift, radius_noise)
-    plan = body_plan(cells, seed=plan_seed, spacing=spacing)
-    return [_specimen(plan, variation, pose, flaws, seed, k) for k in range(specimens)]
+    errors = Flaws(**flaws)
+    plan = cells if isinstance(cells, Plan) else body_plan(cells)
+    return [_specimen(plan, variation, pose, errors, seed, k) for k in range(specimens)]
 
 
 def _specimen(
     plan: Plan, variation: Variation, pose: Pose, flaws: Flaws, seed: int, k: int
 ) -> Specimen:
-    """Return individual ``k``: its anatomy, segmented, posed, in arbitrary order."""
+    """Return individual ``k``: anatomy, segmented, posed, in random order."""
     names = list(plan.names)
     anatomy = Nuclei(names, *individual(plan, variation, _stream(seed, k, _ANATOMY)))
     nuclei = segmented(anatomy, flaws, _stream(seed, k, _ERRORS))
@@ -121,7 +107,7 @@ def _specimen(
 
 
 def _stream(seed: int, k: int, part: int) -> np.random.Generator:
-    """Return the random numbers for one part of individual ``k``."""
+    """Return the random generator for one part of individual ``k``."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k, part)))
 
 

@@ -1,4 +1,4 @@
-"""How an individual differs from the body plan: size, stretch, bend, twist, stray nuclei."""
+"""How an individual differs from the body plan: size, stretch, bend, twist, displaced nuclei."""
 
 from dataclasses import dataclass, fields
 
@@ -6,21 +6,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import EutelyError
-from eutely.simulation.plan import Plan, nearest_distances
+from eutely.simulation.plan import Plan
 
 Floats = NDArray[np.float64]
 Triple = tuple[float, float, float]
 
-_HARMONICS = np.arange(1, 6)  # of the smooth functions along the body
-_WAVES = 100  # of which a random field is made
-_TAIL = 5  # degrees of freedom of jitter: now and then a nucleus lies far off
-_ROUNDS = 15  # of pushing nuclei apart
-_GIVE = 0.25  # share of an overlap by which each of the two gives way in a round
+_HARMONICS = np.arange(1, 6)
+"""Harmonics of the smooth functions along the body."""
+
+_WAVES = 100
+"""Number of waves whose sum is a random field."""
+
+_TAIL = 5
+"""Degrees of freedom of the Student-t of jitter: a few nuclei are displaced far."""
+
+_ROUNDS = 15
+"""Rounds of pushing overlapping nuclei apart."""
+
+_GIVE = 0.25
+"""Share of an overlap by which each of the two nuclei moves in a round."""
 
 
 @dataclass(frozen=True)
 class Variation:
-    """How much individuals differ: standard deviations; the defaults are those of real L1 worms.
+    """Differences between individuals, as standard deviations; defaults are those of real L1 worms.
 
     Triples are along the body (x), back to belly (y) and left to right (z).
 
@@ -37,11 +46,11 @@ class Variation:
     twist
         of the roll of the tail against the head, growing along the body; in degrees.
     field
-        of the shift that close nuclei share; in spacings.
+        of the shift that nearby nuclei share; in spacings.
     reach
         distance over which nuclei share that shift; in spacings.
     jitter
-        of the shift of each nucleus for itself; in spacings.
+        of the independent shift of each nucleus; in spacings.
     swelling
         relative, of the radii.
     """
@@ -62,13 +71,13 @@ class Variation:
             if not (np.isfinite(values) & (values >= 0)).all():
                 raise EutelyError(
                     f"variation '{entry.name}' is {getattr(self, entry.name)}; "
-                    "give finite numbers of 0 or more"
+                    "give finite numbers >= 0"
                 )
 
     def scaled(self, factor: float) -> "Variation":
-        """Return ``factor`` times as much variation; ``reach`` stays."""
+        """Return the variation multiplied by ``factor``; ``reach`` stays the same."""
         if not 0 <= factor < np.inf:
-            raise EutelyError(f"variation {factor} is not a factor; give a number of 0 or more")
+            raise EutelyError(f"variation {factor} is not a factor; give a number >= 0")
 
         def times(value: float | tuple[float, ...]) -> float | tuple[float, ...]:
             if isinstance(value, tuple):
@@ -82,11 +91,13 @@ class Variation:
 def individual(
     plan: Plan, variation: Variation, random: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """Return centroids (n, 3), radii (n, 3) and axes (n, 3, 3) of one individual, unposed.
+    """Return centroids (n, 3), radii (n, 3) and axes (n, 3, 3) of one individual, without a pose.
 
-    Nuclei stray first, then the body around them stretches, bends and twists, then it is scaled
-    and sheared; at last nuclei that would overlap are pushed apart.
+    First nuclei are displaced, then the body around them stretches, bends and twists, then it is
+    scaled and sheared; finally nuclei that would overlap are pushed apart.
     """
+    from eutely.geometry import neighbour_distances  # here, because importing SciPy is slow
+
     stray = random.standard_t(_TAIL, plan.centroids.shape) * np.sqrt((_TAIL - 2) / _TAIL)
     stray *= plan.looseness[:, None]
     points = plan.centroids + plan.spacing * np.array(variation.jitter) * stray
@@ -97,8 +108,8 @@ def individual(
 
     scale = np.diag(np.exp(np.array(variation.size) * random.standard_normal(3)))
     shear = np.eye(3) + np.triu(variation.shear * random.standard_normal((3, 3)), 1)
-    points = points @ (scale @ shear).T  # a triangular matrix of positive diagonal: no mirror
-    room = np.minimum(nearest_distances(plan.centroids), 1.5 * plan.spacing)
+    points = points @ (scale @ shear).T  # triangular with a positive diagonal: no mirror image
+    room = np.minimum(neighbour_distances(plan.centroids), 1.5 * plan.spacing)
     points = _pushed_apart(points, room)
 
     swelling = np.exp(variation.swelling * random.standard_normal((len(points), 1)))
@@ -108,9 +119,9 @@ def individual(
 def _along_the_body(
     points: Floats, length: float, variation: Variation, random: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Stretch, bend and twist; return the points (n, 3) and the turn at each, (n, 3, 3).
+    """Stretch, bend and twist; return the points (n, 3) and the rotation at each, (n, 3, 3).
 
-    Every point keeps its place in its cross-section, which moves with the axis of the body,
+    Every point keeps its position in its cross-section, which moves with the axis of the body,
     stays perpendicular to it and rolls about it.
     """
     station = 0.5 - points[:, 0] / length  # 0 at the head, 1 at the tail
@@ -123,7 +134,7 @@ def _along_the_body(
 
     tangent = slope + [1.0, 0.0, 0.0]
     tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
-    # The smallest turn that takes the x axis to the tangent, after the roll about the x axis.
+    # The smallest rotation of the x axis to the tangent, after the roll about the x axis.
     roll = np.radians(variation.twist) * (station * random.standard_normal())
     roll += np.radians(variation.twist) / 4 * (np.cos(phase) @ weights[3])
     turns = np.zeros((len(points), 3, 3))
@@ -156,14 +167,14 @@ def _random_field(places: Floats, reach: float, random: np.random.Generator) -> 
 
 
 def _pushed_apart(points: Floats, room: Floats) -> Floats:
-    """Return the (n, 3) ``points`` after nuclei too close to each other gave way.
+    """Return the (n, 3) ``points`` after pushing nuclei apart that are too close to each other.
 
-    A pair keeps the mean of the ``room`` (n,) that its two nuclei want, where the others let it.
+    The target distance of a pair is the mean of the ``room`` (n,) of its two nuclei.
     """
-    from scipy.spatial import cKDTree  # kept out of the start-up time of the command line
+    from scipy.spatial import cKDTree  # here, because importing SciPy is slow
 
     points = points.copy()
-    # Nuclei give way by less than half the room there is, so one list of neighbours serves all.
+    # Nuclei move by less than half of their room, so one list of neighbours is enough.
     close = cKDTree(points).query_pairs(1.5 * room.max(), output_type="ndarray")
     first, second = close[np.lexsort(close.T[::-1])].T
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""How hard a named cohort is to match: what is left between individuals after an affine fit."""
+"""How hard a named cohort is to match: differences of individuals after an affine fit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,36 +7,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import EutelyError
-from eutely.simulation.plan import nearest_distances
 from eutely.specimen import Specimen
 
 Floats = NDArray[np.float64]
 
 _NEIGHBOURS = 6
+"""Number of nearest neighbours with which the residuals of a nucleus are compared."""
 
 
 @dataclass(frozen=True)
 class Difficulty:
-    """Measurements of k individuals of which every one has the same n named cells.
+    """Measurements of k individuals that have the same n named cells.
 
     Attributes
     ----------
     spacing
         median distance of a nucleus to its nearest neighbour in the same individual.
     mean
-        (n, 3) float64, the mean shape: x to the crowded end, z from the left (names that end in
-        L) to the right (R), as large as the individuals in the mean.
+        (n, 3) float64, the mean shape: x towards the dense end, z from the left (names that end in
+        L) to the right (R), with the mean size of the individuals.
     residuals
-        (k, n, 3) float64, individuals after their affine fit to the mean shape, minus it.
+        (k, n, 3) float64, individuals after an affine fit to the mean shape, minus the mean shape.
     sd
         (3,) float64, root mean square of the residuals along x, y, z.
     shared
-        (3,) float64, how much of a residual a nucleus shares with its six nearest neighbours:
-        correlation, 0 where each strays for itself, 1 where all move together.
+        (3,) float64, correlation of the residuals of a nucleus and its six nearest neighbours: 0
+        if all move independently, 1 if all move together.
     plain
-        share of cells that linear assignment to the mean shape gets right, by distance.
+        share of cells that a linear assignment to the mean shape by distance gets right.
     weighted
-        the same, by distance in units of ``sd``.
+        the same by distance in units of ``sd``.
     """
 
     spacing: float
@@ -49,13 +49,15 @@ class Difficulty:
 
 
 def difficulty(cohort: Sequence[Specimen]) -> Difficulty:
-    """Measure how hard ``cohort`` is, with the true names; only cells that all have count."""
+    """Measure how hard ``cohort`` is, by the cells that are named in all specimens."""
     from scipy.spatial import cKDTree
 
-    if any(one.names is None for one in cohort) or not cohort:
-        raise EutelyError("difficulty needs named specimens; give cell names to all")
+    from eutely.geometry import neighbour_distances
+
+    if any(specimen.names is None for specimen in cohort) or not cohort:
+        raise EutelyError("a specimen has no named cells, expected names in all; name all specimens")
     cells, shapes = _corresponding(cohort)
-    spacing = np.median(np.concatenate([nearest_distances(one.centroids) for one in cohort]))
+    distances = [neighbour_distances(specimen.centroids) for specimen in cohort]
     mean = _upright(_mean_shape(shapes), cells)
     for _ in range(3):
         fitted = np.array([affine_fit(shape, mean) for shape in shapes])
@@ -65,7 +67,7 @@ def difficulty(cohort: Sequence[Specimen]) -> Difficulty:
     near = np.asarray(cKDTree(mean).query(mean, min(_NEIGHBOURS + 1, len(mean)))[1])[:, 1:]
     offsets = residuals[:, near] - residuals[:, :, None]
     return Difficulty(
-        spacing=float(spacing),
+        spacing=float(np.median(np.concatenate(distances))),
         mean=mean,
         residuals=residuals,
         sd=sd,
@@ -76,14 +78,14 @@ def difficulty(cohort: Sequence[Specimen]) -> Difficulty:
 
 
 def assigned(shapes: Floats, mean: Floats) -> float:
-    """Return the share of points that a linear assignment gives to their own in the mean shape.
+    """Return the share of points that a linear assignment to the mean shape gets right.
 
     Parameters
     ----------
     shapes
-        (k, n, 3)
+        (k, n, 3), points of k individuals.
     mean
-        (n, 3); squared distances to it are the costs.
+        (n, 3), the mean shape; costs are squared distances.
     """
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
@@ -96,24 +98,29 @@ def assigned(shapes: Floats, mean: Floats) -> float:
 
 
 def affine_fit(shape: Floats, target: Floats) -> Floats:
-    """Return ``shape`` (n, 3) after the affine map that takes it closest to ``target``."""
+    """Return ``shape`` (n, 3) after its least-squares affine fit to ``target``."""
     ones = np.c_[shape, np.ones(len(shape))]
     return np.asarray(ones @ np.linalg.lstsq(ones, target, rcond=None)[0])
 
 
 def _corresponding(cohort: Sequence[Specimen]) -> tuple[list[str], Floats]:
-    """Return the cells that all have, and their centroids (k, n, 3), each about its mean."""
-    rows = [{name: row for row, name in enumerate(one.names or ()) if name} for one in cohort]
-    cells = sorted(set.intersection(*(set(each) for each in rows)))
+    """Return the cells of all specimens, and their centroids (k, n, 3), centred per specimen."""
+    rows = [
+        {name: row for row, name in enumerate(specimen.names or ()) if name} for specimen in cohort
+    ]
+    cells = sorted(set.intersection(*map(set, rows)))
     if len(cells) < 4:
-        raise EutelyError(f"{len(cells)} cells have the same name in all specimens; 4 are needed")
-    points = [one.centroids[[row[c] for c in cells]] for one, row in zip(cohort, rows, strict=True)]
+        raise EutelyError(f"{len(cells)} cells are named in all specimens, expected at least 4")
+    points = [
+        specimen.centroids[[row[cell] for cell in cells]]
+        for specimen, row in zip(cohort, rows, strict=True)
+    ]
     shapes = np.array(points)
     return cells, shapes - shapes.mean(axis=1, keepdims=True)
 
 
 def _mean_shape(shapes: Floats) -> Floats:
-    """Return the mean of (k, n, 3) ``shapes`` turned onto each other, never mirrored."""
+    """Return the mean of (k, n, 3) ``shapes`` after rotating them onto each other, not mirrored."""
     mean = shapes[0]
     for _ in range(5):
         turned = []
@@ -126,9 +133,9 @@ def _mean_shape(shapes: Floats) -> Floats:
 
 
 def _upright(mean: Floats, cells: Sequence[str]) -> Floats:
-    """Turn ``mean`` (n, 3): x along the body to its crowded end, z from left to right."""
+    """Rotate ``mean`` (n, 3): x along the body to its dense end, z from left to right."""
     x = np.linalg.svd(mean, full_matrices=False)[2][0]
-    # The thin end has the longer way to the barycentre.
+    # The sparse end is farther from the barycentre.
     x *= -np.sign(np.sum((mean @ x) ** 3))
     side = np.array([cell.endswith("R") * 1.0 - cell.endswith("L") * 1.0 for cell in cells])
     if not side.any():

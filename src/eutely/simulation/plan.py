@@ -1,4 +1,4 @@
-"""The body plan of a simulated organism: where each cell lies in its typical individual."""
+"""The body plan of a simulated organism: positions of cells in the typical individual."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -10,26 +10,43 @@ from eutely.errors import EutelyError
 
 Floats = NDArray[np.float64]
 
-# The outline of a worm from the tip of the head (0) to the tip of the tail (1): half height,
-# relative to its largest, and number of nuclei per length, relative to the most crowded place.
+# The outline of a worm from the tip of the head (0) to the tip of the tail (1): half height
+# relative to its maximum, and number of nuclei per length relative to its maximum.
 _STATIONS = np.array([0.00, 0.05, 0.12, 0.20, 0.28, 0.35, 0.50, 0.70, 0.79, 0.83, 0.88, 0.93, 1.00])
 _HEIGHT = np.array([0.45, 0.72, 0.88, 1.00, 1.00, 1.00, 0.92, 0.72, 0.60, 0.52, 0.40, 0.26, 0.12])
 _CROWD = np.array([0.12, 0.40, 0.82, 0.95, 1.00, 0.22, 0.20, 0.16, 0.16, 0.34, 0.32, 0.09, 0.03])
 
-_FLAT = 0.74  # half width by half height
-_SLENDER = 38.0  # body length by largest half height
-_MIDLINE = 0.14  # share of unpaired cells
-_VENTRAL = 0.1  # share of cells that lie in the ventral half, the rest in either
-_CORD = 0.5  # share of the midline cells that sit in the ventral cord
-_CANDIDATES = 12  # places tried for each cell; more are more evenly spaced
-_RADIUS = 0.5  # typical radius by typical distance of neighbours
-_ELONGATION = 0.13  # SD of the log of a semi-axis about the cell's radius
-_LOOSENESS = 0.8  # SD of the log of how far a cell strays
+_FLAT = 0.74
+"""Ratio of half width and half height."""
+
+_SLENDER = 38.0
+"""Ratio of body length and largest half height."""
+
+_MIDLINE = 0.14
+"""Share of unpaired cells."""
+
+_VENTRAL = 0.1
+"""Share of cells restricted to the ventral half; the others lie in either half."""
+
+_CORD = 0.5
+"""Share of the midline cells that lie in the ventral cord."""
+
+_CANDIDATES = 12
+"""Random places tried for each cell; more give more even distances."""
+
+_RADIUS = 0.5
+"""Ratio of the typical radius and the typical distance of neighbours."""
+
+_ELONGATION = 0.13
+"""SD of the logarithm of a semi-axis about the radius of the cell."""
+
+_LOOSENESS = 0.8
+"""SD of the logarithm of the displacement of a cell."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The typical individual: x to the head, y to the back, z to the right; the origin amidships.
+    """The typical individual: x to the head, y to the back, z to the right; origin in the middle.
 
     Attributes
     ----------
@@ -40,13 +57,13 @@ class Plan:
     radii
         (n, 3) float64, semi-axes, descending.
     axes
-        (n, 3, 3) float64, unit vectors of the semi-axes, one a row.
+        (n, 3, 3) float64, unit vectors of the semi-axes, one per row.
     looseness
-        (n,) float64, how far a cell strays in comparison with others; mean square 1.
+        (n,) float64, relative displacement of each cell between individuals; mean square 1.
     length
         of the body.
     spacing
-        median distance of a nucleus to its nearest neighbour.
+        median distance of a nucleus to its nearest neighbour; all lengths are in its unit.
     """
 
     names: tuple[str, ...]
@@ -59,19 +76,22 @@ class Plan:
 
 
 def body_plan(cells: int = 558, *, seed: int = 0, spacing: float = 13.0) -> Plan:
-    """Draw the body plan of an organism: bilaterally symmetric, crowded in the head.
+    """Draw the body plan of an organism: bilaterally symmetric, dense in the head.
 
     Parameters
     ----------
     cells
-        how many, at least 4.
+        number of cells, at least 4.
     seed
-        another seed is another organism.
+        of the plan: another seed is another organism.
     spacing
-        median distance of a nucleus to its nearest neighbour.
+        median distance of a nucleus to its nearest neighbour, micrometres; all lengths are
+        proportional to it. The default is that of real L1 larvae in voxels.
     """
+    from eutely.geometry import neighbour_distances  # here, because importing SciPy is slow
+
     if cells < 4:
-        raise EutelyError(f"cannot simulate {cells} cells; ask for 4 or more")
+        raise EutelyError(f"cannot simulate {cells} cells; give 4 or more")
     if seed < 0:
         raise EutelyError(f"plan seed {seed} is negative; give 0 or more")
     if not 0 < spacing < np.inf:
@@ -81,21 +101,21 @@ def body_plan(cells: int = 558, *, seed: int = 0, spacing: float = 13.0) -> Plan
     middle += (cells - middle) % 2
     pairs = (cells - middle) // 2
     points = _places(pairs, middle, random)
-    nearest = nearest_distances(points)
+    nearest = neighbour_distances(points)
     scale = spacing / float(np.median(nearest))
     names = [f"c{number:03d}L" for number in range(1, pairs + 1)]
     names += [f"c{number:03d}R" for number in range(1, pairs + 1)]
     names += [f"m{number:03d}" for number in range(1, middle + 1)]
 
-    # Nuclei with room are larger, and looser. Partners share size, shape and looseness.
+    # Nuclei with more room are larger and looser. Partners share size, shape and looseness.
     size = _RADIUS * spacing * (nearest * scale / spacing) ** 0.5
-    own = np.r_[:pairs, :pairs, pairs : pairs + middle]
-    shape = np.exp(_ELONGATION * random.standard_normal((pairs + middle, 3)))[own]
-    # Drawn as quantiles, so that no organism is by chance harder than the next.
+    kind = np.r_[:pairs, :pairs, pairs : pairs + middle]
+    shape = np.exp(_ELONGATION * random.standard_normal((pairs + middle, 3)))[kind]
+    # Drawn as quantiles, so that no organism is harder than another by chance.
     levels = (random.permutation(pairs + middle) + 0.5) / (pairs + middle)
     normal = np.array([NormalDist().inv_cdf(level) for level in levels])
-    loose = np.exp(_LOOSENESS * normal)[own] * size
-    axes = rotations(random, pairs + middle)[own]
+    loose = np.exp(_LOOSENESS * normal)[kind] * size
+    axes = rotations(random, pairs + middle)[kind]
     axes[pairs : 2 * pairs, :, 2] *= -1
     order = np.argsort(-shape, axis=1)
     return Plan(
@@ -110,10 +130,10 @@ def body_plan(cells: int = 558, *, seed: int = 0, spacing: float = 13.0) -> Plan
 
 
 def _places(pairs: int, middle: int, random: np.random.Generator) -> Floats:
-    """Return left, right and midline centroids in a body of half height 1.
+    """Return left, right and midline centroids, (n, 3), in a body of half height 1.
 
-    One cell after the other takes the loneliest of a few random places, so that density follows
-    the outline and yet no two nuclei coincide.
+    Each cell in turn takes the one of a few random places that is farthest from the others, so that
+    density follows the outline and yet no two nuclei coincide.
     """
     fine = np.linspace(0, 1, 2001)
     crowd = np.interp(fine, _STATIONS, _CROWD)
@@ -126,7 +146,7 @@ def _places(pairs: int, middle: int, random: np.random.Generator) -> Floats:
         station = np.interp(random.random(_CANDIDATES), share, fine)
         height = np.interp(station, _STATIONS, _HEIGHT)
         angle = random.uniform(0, 2 * np.pi, _CANDIDATES)
-        reach = random.random(_CANDIDATES) ** 0.3  # rather under the skin than in the gut
+        reach = random.random(_CANDIDATES) ** 0.3  # more often under the skin than in the gut
         up, side = reach * np.cos(angle), np.abs(reach * np.sin(angle))
         ventral, cord = random.random(2) < [_VENTRAL, _CORD]
         if ventral:
@@ -135,7 +155,7 @@ def _places(pairs: int, middle: int, random: np.random.Generator) -> Floats:
             side[:] = 0
             up = 0.3 * reach - 1 if cord else np.cos(angle)
         here = np.c_[_SLENDER * (0.5 - station), height * up, height * _FLAT * side]
-        # The room that a nucleus has at this station, were all evenly spaced.
+        # The room of a nucleus at this station if all were evenly spaced.
         local = np.cbrt(height**2 / np.interp(station, _STATIONS, _CROWD))
         distance = np.full(_CANDIDATES, np.inf)
         if taken:
@@ -153,15 +173,8 @@ def _places(pairs: int, middle: int, random: np.random.Generator) -> Floats:
     return points
 
 
-def nearest_distances(points: Floats) -> Floats:
-    """Return the distance of each of the (n, 3) ``points`` to its nearest neighbour, (n,)."""
-    from scipy.spatial import cKDTree  # kept out of the start-up time of the command line
-
-    return np.asarray(cKDTree(points).query(points, 2)[0])[:, 1]
-
-
 def rotations(random: np.random.Generator, count: int) -> Floats:
-    """Return ``count`` uniformly random rotations, (count, 3, 3)."""
+    """Return (count, 3, 3), uniformly distributed random rotations."""
     w, x, y, z = np.moveaxis(_unit(random.standard_normal((count, 4))), 1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
@@ -172,5 +185,5 @@ def rotations(random: np.random.Generator, count: int) -> Floats:
 
 
 def _unit(vectors: Floats) -> Floats:
-    """Return the rows of ``vectors`` at length 1."""
+    """Return the rows of ``vectors``, normalised."""
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))

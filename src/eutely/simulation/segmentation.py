@@ -1,4 +1,4 @@
-"""Segmentation errors on demand: nuclei missing, made up, split, merged, shifted, mismeasured."""
+"""Segmentation errors: nuclei that are missing, spurious, split, merged, shifted, mismeasured."""
 
 from dataclasses import dataclass, fields
 
@@ -13,17 +13,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Flaws:
-    """What goes wrong in a segmentation; nothing by default.
+    """Errors of a segmentation; none by default.
 
     Attributes
     ----------
     missing, merged, split
-        share of the nuclei, 0 to 1: not found; found as one with their nearest neighbour, under
-        the name of the larger; found as two halves, of which one keeps the name.
+        share of the nuclei, 0 to 1, that are missing; merged with their nearest neighbour, under
+        the name of the larger; split into two halves, of which one keeps the name.
     spurious
-        made-up nuclei, without a name, by the number of true ones.
+        number of spurious nuclei, without a name, relative to that of true nuclei.
     shift
-        SD of the error of a centroid along each axis, in the unit of length.
+        SD of the error of a centroid along each axis, in micrometres.
     radius_noise
         relative SD of the error of each semi-axis.
     """
@@ -40,13 +40,13 @@ class Flaws:
             value = getattr(self, entry.name)
             most = 1.0 if entry.name in ("missing", "merged", "split") else np.inf
             if not 0 <= value <= most or value == np.inf:
-                limit = "between 0 and 1" if most == 1 else "of 0 or more"
+                limit = "between 0 and 1" if most == 1 else ">= 0"
                 raise EutelyError(f"{entry.name} is {value}; give a number {limit}")
 
 
 @dataclass
 class Nuclei:
-    """Ellipsoids under way; the columns of a specimen, row by row."""
+    """Mutable ellipsoids: the columns of a specimen."""
 
     names: list[str]
     centroids: Floats
@@ -54,7 +54,7 @@ class Nuclei:
     axes: Floats
 
     def take(self, rows: NDArray[np.intp]) -> "Nuclei":
-        """Return the nuclei at ``rows`` only."""
+        """Return only the nuclei at ``rows``."""
         return Nuclei(
             [self.names[row] for row in rows],
             self.centroids[rows],
@@ -63,7 +63,7 @@ class Nuclei:
         )
 
     def and_also(self, other: "Nuclei") -> "Nuclei":
-        """Return these nuclei and then those of ``other``."""
+        """Return these nuclei followed by those of ``other``."""
         return Nuclei(
             self.names + other.names,
             np.concatenate([self.centroids, other.centroids]),
@@ -73,10 +73,10 @@ class Nuclei:
 
 
 def segmented(truth: Nuclei, flaws: Flaws, random: np.random.Generator) -> Nuclei:
-    """Return what a flawed segmentation makes of the nuclei of one individual.
+    """Return the nuclei of an individual after segmentation errors.
 
-    The fate of every nucleus is drawn whatever the rates are, so that more errors of one kind
-    leave those of the other kinds where they were.
+    The fate of every nucleus is drawn whatever the rates are, so that more errors of one kind do
+    not change the errors of other kinds.
     """
     count = len(truth.names)
     fate = random.random((4, count))
@@ -100,21 +100,23 @@ def segmented(truth: Nuclei, flaws: Flaws, random: np.random.Generator) -> Nucle
 
 
 def _merged(nuclei: Nuclei, chosen: NDArray[np.bool_], halves: NDArray[np.bool_]) -> Nuclei:
-    """Merge each ``chosen`` nucleus with the nearest that is still whole."""
-    from scipy.spatial.distance import cdist  # kept out of the start-up time of the command line
+    """Merge each ``chosen`` nucleus with the nearest that is neither split nor merged."""
+    from scipy.spatial.distance import cdist  # here, because importing SciPy is slow
 
     gone = np.zeros(len(nuclei.names), dtype=bool)
     free = ~halves
     result = nuclei.take(np.arange(len(gone)))
     for row in np.flatnonzero(chosen & free):
-        free[row], was = False, free[row]
-        if not was or not free.any():
+        free[row], was_free = False, free[row]
+        if not was_free or not free.any():
             continue
         others = np.flatnonzero(free)
         gaps = cdist(nuclei.centroids[row : row + 1], nuclei.centroids[others])[0]
         partner = others[np.argmin(gaps)]
         free[partner] = False
-        larger, smaller = sorted((row, partner), key=lambda one: -float(nuclei.radii[one].prod()))
+        larger, smaller = sorted(
+            (row, partner), key=lambda nucleus: -float(nuclei.radii[nucleus].prod())
+        )
         gone[smaller] = True
         _unite(result, larger, smaller)
     return result.take(np.flatnonzero(~gone))
@@ -136,13 +138,13 @@ def _unite(nuclei: Nuclei, larger: int, smaller: int) -> None:
 
 
 def _split(nuclei: Nuclei, chosen: set[str], front: NDArray[np.bool_]) -> Nuclei:
-    """Cut the ``chosen`` nuclei across their longest axis; ``front`` tells which half is named."""
+    """Cut the ``chosen`` nuclei across their longest axis; ``front`` is the half with the name."""
     rows = np.array([row for row, name in enumerate(nuclei.names) if name in chosen], dtype=int)
     if not len(rows):
         return nuclei
     side = np.where(front[: len(rows)], 1.0, -1.0)[:, None]
-    # The barycentre of half a ball lies 3/8 of the radius from the cut; 1/5 - (3/8)^2 is the
-    # variance that remains across it.
+    # The barycentre of half a ball lies 3/8 of the radius from the cut, and the variance across it
+    # is 1/5 - (3/8)^2.
     step = 3 / 8 * nuclei.radii[rows, :1] * nuclei.axes[rows, 0] * side
     radii = nuclei.radii[rows] * [np.sqrt(5 * (1 / 5 - 9 / 64)), 1.0, 1.0]
     order = np.argsort(-radii, axis=1)
@@ -155,7 +157,7 @@ def _split(nuclei: Nuclei, chosen: set[str], front: NDArray[np.bool_]) -> Nuclei
 
 
 def _ghosts(truth: Nuclei, count: int, random: np.random.Generator) -> Nuclei:
-    """Return ``count`` nuclei that are none: smaller than true ones, somewhere among them."""
+    """Return ``count`` spurious nuclei: smaller than true nuclei, at random places among them."""
     near = random.integers(len(truth.names), size=count)
     reach = 4 * truth.radii[near].mean(axis=1, keepdims=True)
     away = rotations(random, count)[:, 0]

@@ -1,4 +1,4 @@
-"""Label volumes of simulated (or any) nuclei: solid ellipsoids that touch and never overlap."""
+"""Label volumes of simulated (or other) nuclei: solid ellipsoids without overlap."""
 
 import logging
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from eutely.specimen import Specimen
 log = logging.getLogger("eutely")
 
 LARGEST = 2**31
-"""Voxels of a volume at most: more is a slip of the voxel size."""
+"""Largest number of voxels of a volume: more is likely a wrong voxel size."""
 
 
 def draw(
@@ -21,8 +21,8 @@ def draw(
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.float64]]:
     """Draw the nuclei of ``specimen`` as solid ellipsoids.
 
-    A voxel inside of several belongs to the one to whose centre it is nearest, in terms of that
-    ellipsoid's semi-axes. A nucleus without axes is drawn along x, y, z.
+    A voxel inside several ellipsoids belongs to that with the nearest centre, relative to its
+    semi-axes. A nucleus without axes is drawn along x, y, z.
 
     Parameters
     ----------
@@ -31,15 +31,15 @@ def draw(
     voxel_size
         x, y, z in the specimen's unit, or one number.
     margin
-        empty voxels around all.
+        empty voxels around all nuclei.
 
     Returns
     -------
     labels
         (depth, height, width), axes z, y, x, uint16 or uint32: ids, 0 for the background.
     origin
-        (3,) float64, where the centre of the first voxel lies in the specimen's space: the
-        nucleus at ``c`` is drawn at ``(c - origin) / voxel_size``, x, y, z.
+        (3,) float64, centre of the first voxel in the coordinates of the specimen: the nucleus at
+        ``c`` is drawn at ``(c - origin) / voxel_size``, x, y, z.
     """
     size = np.broadcast_to(np.asarray(voxel_size, dtype=np.float64), (3,))
     if not (np.isfinite(size) & (size > 0)).all():
@@ -60,7 +60,7 @@ def draw(
         )
     small = max(int(specimen.ids.max()), len(specimen)) < 2**16
     labels = np.zeros(shape, dtype=np.uint16 if small else np.uint32)
-    # Rows that take a step of one voxel to a step in the ellipsoid's own unit ball.
+    # Maps a step of one voxel to a step in the unit ball of the ellipsoid.
     shrink = axes / specimen.radii[:, :, None] * size
     place = (specimen.centroids - origin) / size
     drawn = draw_ellipsoids(
@@ -75,9 +75,9 @@ def draw(
 
 
 def _check(specimen: Specimen) -> None:
-    """Refuse nuclei that cannot be drawn."""
+    """Raise if nuclei cannot be drawn."""
     if not len(specimen):
-        raise EutelyError(f"{specimen.name}: no nuclei to draw")
+        raise EutelyError(f"{specimen.name}: no nuclei to draw; give at least one")
     if not (specimen.radii > 0).all():
         raise EutelyError(f"{specimen.name}: nuclei without radii cannot be drawn; give r1, r2, r3")
     if specimen.ids.min() < 1 or specimen.ids.max() >= 2**32:
@@ -92,7 +92,7 @@ def draw_ellipsoids(
     shrink: NDArray[np.float64],
     ids: NDArray[np.unsignedinteger],
 ) -> int:
-    """Fill ``labels`` (z, y, x), all 0, with ellipsoids; return how many left a voxel.
+    """Fill ``labels`` (z, y, x), all 0, with ellipsoids; return how many have a voxel.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def draw_ellipsoids(
     place, half
         (n, 3), centres and half the bounding boxes; x, y, z in voxels.
     shrink
-        (n, 3, 3), takes an offset in voxels to one in the ellipsoid's unit ball.
+        (n, 3, 3), maps an offset in voxels to an offset in the ellipsoid's unit ball.
     ids
         (n,), label of each; positive, ascending.
     """
@@ -109,7 +109,7 @@ def draw_ellipsoids(
     count = len(ids)
     low = np.ceil(place - half).astype(np.int64)
     high = np.floor(place + half).astype(np.int64)
-    # While drawing, a voxel holds the number of its nucleus, so that rivals can be compared.
+    # While drawing, a voxel holds the number of its nucleus, so that nuclei can be compared.
     for n in range(count):
         for z in range(max(low[n, 2], 0), min(high[n, 2] + 1, depth)):
             for y in range(max(low[n, 1], 0), min(high[n, 1] + 1, height)):
@@ -120,8 +120,8 @@ def draw_ellipsoids(
                     rival = np.int64(labels[z, y, x]) - 1
                     if rival < 0 or mine < squared_depth(place[rival], shrink[rival], x, y, z):
                         labels[z, y, x] = n + 1
-    # Sorted ids are never below the numbers they replace, so that from the last to the first no
-    # id that is already in place can be taken for a number.
+    # Sorted ids are never below the numbers they replace, so that, from the last to the first, no
+    # id that is already in place is confused with a number.
     drawn = 0
     for n in range(count - 1, -1, -1):
         seen = False

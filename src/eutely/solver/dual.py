@@ -1,11 +1,11 @@
-"""A lower bound by dual ascent: quadratic costs handed to the nodes, then one linear assignment.
+"""A lower bound by dual ascent: quadratic costs move to the nodes, then one linear assignment.
 
 Every edge (i, j) lends each of its nodes a part of its costs, m_i(a) + m_j(b) <= cost(a, b) for all
-candidates and for 'unmatched', whose quadratic costs are 0. What is left in the edges is >= 0 and
-is dropped, so the linear assignment with the nodes' costs is a lower bound. Ascent goes edge by
-edge: with the assignment's prices off, the nodes' costs are >= 0; an edge takes them up and returns
-its min-marginals, half to one node, all that is left to the other, the rest to the first (the
-handshake of MPLP++). No price becomes invalid by that, so the bound never falls.
+candidates and for 'unmatched', whose quadratic costs are 0. The costs that remain in the edges are
+>= 0 and are dropped, so the linear assignment with the nodes' costs is a lower bound. Ascent goes
+edge by edge: reduced by the prices of the assignment, the nodes' costs are >= 0; an edge collects
+them and returns its min-marginals, half to the first node, all that is left to the second, and the
+rest to the first (the handshake of MPLP++). Prices stay valid, so the bound never falls.
 """
 
 from typing import Any
@@ -21,19 +21,20 @@ NEVER = 1e30
 
 
 def lower_bound(p: Arrays, sweeps: int) -> float:
-    """Return a lower bound of the objective after that many sweeps over all edges.
+    """Return a lower bound of the objective.
 
     Parameters
     ----------
     p
         arrays of the problem.
     sweeps
-        0 leaves out the quadratic costs, so with negative ones there is at least one sweep.
+        over all edges. Without a sweep quadratic costs do not count; so there is at least one sweep
+        if some are negative.
     """
     if p.lowest[0] < 0.0:
         sweeps = max(sweeps, 1)
-    costs = p.linear.copy()  # of candidates, with what the edges lent
-    idle = np.zeros(len(p.starts) - 1)  # the same of 'unmatched'
+    costs = p.linear.copy()  # of candidates, with the costs lent by edges
+    idle = np.zeros(len(p.starts) - 1)  # the same for 'unmatched'
     lent, places = _places(p)
     back = _reverse(p)
     v = np.zeros(len(p.column_starts) - 1)
@@ -43,7 +44,7 @@ def lower_bound(p: Arrays, sweeps: int) -> float:
         _, u = lap_sparse(
             p.starts, p.labels, p.owners, p.column_starts, p.column_items, relative, v
         )
-        # Before the first sweep, edges with negative costs owe their nodes something.
+        # Before the first sweep, negative costs in the edges make the bound invalid.
         if sweep > 0 or p.lowest[0] >= 0.0:
             best = max(best, float(idle.sum() + u.sum() + v.sum()))
         if sweep < sweeps:
@@ -63,7 +64,7 @@ def _sweep(
     places: Any,
     forward: bool,
 ) -> None:
-    """Shake hands once across every edge, by ascending or descending left nodes."""
+    """Make one handshake across every edge, by ascending or descending left nodes."""
     n = len(p.starts) - 1
     widest = 1
     for i in range(n):
@@ -79,7 +80,7 @@ def _sweep(
 
 @kernel
 def _places(p: Any) -> Any:
-    """Return room for what each directed edge lent to its first node, and where each starts."""
+    """Return zeros for the costs that each directed edge lends its first node, and their starts."""
     places = np.empty(len(p.edge_ends) + 1, dtype=np.int64)
     at = 0
     for i in range(len(p.starts) - 1):
@@ -117,7 +118,7 @@ def _handshake(
     places: Any,
     work: Any,
 ) -> None:
-    """Let the edge i, j take up the reduced costs of its nodes and return its min-marginals."""
+    """Let the edge i, j collect the reduced costs of its nodes and return its min-marginals."""
     table, row, left, right = work
     j = p.edge_ends[e]
     first, second = p.starts[i], p.starts[j]

@@ -14,12 +14,12 @@ from eutely.solver.lap_sparse import lap_again
 from eutely.solver.state import add_row
 
 PULL = 0.03
-"""How much rounding prefers a candidate that has the whole share of its node, in typical costs."""
+"""Preference of rounding for a candidate with the whole share of its node, in typical costs."""
 
 
 @kernel
 def barycentre(p: Any) -> Any:
-    """Return a point (c,) with equal shares for all candidates of a node, within both sides."""
+    """Return a point (c,) with equal shares of all candidates, at most 1 per node on both sides."""
     x = np.empty(len(p.labels))
     for a in range(len(x)):
         i, s = p.owners[a], p.labels[a]
@@ -50,23 +50,23 @@ def frank_wolfe(
     v: Any,
     steps: int,
 ) -> Any:
-    """Return the matching found from the point ``x``: (n_left,) int32, the candidate or -1.
+    """Return the matching reached from the point ``x``: (n_left,) int32, the candidate or -1.
 
     Parameters
     ----------
     p
         arrays of the problem.
     linear
-        (c,) float64, linear costs to use instead of the problem's own.
+        (c,) float64, linear costs to use instead of those of the problem.
     x, product
-        (c,) float64, where to start, and Q x; where it ended on return.
+        (c,) float64, starting point, and Q x; the end point on return.
     corner, corner_product
-        (n_left,) int32 any matching, near the first assignment at best, and (c,) Q times it; the
+        (n_left,) int32, any matching, best near the first assignment, and (c,) Q times it; the
         last assignment on return.
     v
         (n_right,) float64, column prices, read and written.
     steps
-        how many at most.
+        number of steps at most.
     """
     count = len(x)
     gradient = linear + product
@@ -113,7 +113,7 @@ def frank_wolfe(
 
 @kernel
 def _spread(p: Any, costs: Any) -> float:
-    """Return by how much a candidate is dearer than the cheapest of its node, on average."""
+    """Return the mean difference between a candidate's cost and the cheapest of its node."""
     total = 0.0
     for i in range(len(p.starts) - 1):
         least = np.inf

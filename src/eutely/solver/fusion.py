@@ -1,10 +1,10 @@
-"""Fusion rounds: perturb the costs, find another good matching, keep what is better of both.
+"""Fusion rounds: perturb the costs, find another good matching, keep the better parts of both.
 
-A proposal makes part of what is chosen dearer and follows Frank-Wolfe from there for a few steps;
-the local search, at true costs, repairs it. Wherever the proposal is the better one, the merge
-takes it over. The next proposal starts from the last, and every few rounds from the best matching
-again: several small steps get further than a large one, and cost less. Proposals are kept for a
-while: what was no gain before may become one after another change.
+A proposal raises the costs of some chosen candidates and follows Frank-Wolfe from there for a few
+steps; the local search, at true costs, repairs it. The merge takes over the parts where the
+proposal is better. The next proposal starts from the last, and every few rounds from the best
+matching again: several small steps reach further than a large step, and cost less. Proposals are
+kept for a while: a part that was no gain before may become a gain after another change.
 """
 
 from typing import Any, NamedTuple
@@ -18,24 +18,23 @@ from eutely.solver.frank_wolfe import barycentre, frank_wolfe, product_of
 from eutely.solver.lap_sparse import bid
 from eutely.solver.local import search_around
 from eutely.solver.merge import merge
-from eutely.solver.random import uniform
-from eutely.solver.state import State, cost_of, switch, used
+from eutely.solver.state import State, cost_of, switch, uniform, used
 
 POOL = 4
-"""Proposals that are kept for later merges."""
+"""Number of proposals that are kept for later merges."""
 
 SHARE = 0.5
-"""Share of the chosen candidates that a proposal makes dearer."""
+"""Share of the chosen candidates whose costs a proposal raises."""
 
 STRENGTH = 1.6
-"""By how much at most: a multiple of the typical margin to a node's next best candidate."""
+"""Largest raise of a cost, in typical margins to a node's next best candidate."""
 
 CHAIN = 6
 """Rounds after which a proposal starts from the best matching again."""
 
 
 class Search(NamedTuple):
-    """What one round hands to the next.
+    """State that one round passes on to the next.
 
     Attributes
     ----------
@@ -44,7 +43,7 @@ class Search(NamedTuple):
     prices
         (n_right,) float64, column prices of the last linear assignment at true costs.
     pool
-        (POOL, n_left) int32, the last proposals, in turn.
+        (POOL, n_left) int32, the last proposals, as a ring buffer.
     queue, waiting, changed
         (n_left,) int32, bool, int32, buffers.
     """
@@ -59,7 +58,7 @@ class Search(NamedTuple):
 
 
 def new_search(p: Arrays) -> Search:
-    """Return the memory of a search that has not begun."""
+    """Return the state of a search before its first round."""
     n = len(p.starts) - 1
     middle = barycentre(p)
     return Search(
@@ -75,18 +74,18 @@ def new_search(p: Arrays) -> Search:
 
 @kernel
 def from_barycentre(p: Any, search: Any, steps: int, bonus: float) -> State:
-    """Return the state found by Frank-Wolfe from the barycentre of the candidates.
+    """Return the matching reached by Frank-Wolfe from the barycentre of the candidates.
 
     Parameters
     ----------
     p
         arrays of the problem.
     search
-        memory; its prices are changed.
+        state of the search; its prices are changed.
     steps
         Frank-Wolfe steps at most.
     bonus
-        by how much every candidate is made cheaper meanwhile, so that more nodes are matched.
+        subtracted from all linear costs meanwhile, so that more nodes are matched.
     """
     corner = np.full(len(p.starts) - 1, -1, dtype=np.int32)
     return _relaxed(
@@ -103,10 +102,10 @@ def from_barycentre(p: Any, search: Any, steps: int, bonus: float) -> State:
 
 @kernel
 def from_linear(p: Any, search: Any, steps: int) -> State:
-    """Return the state found by Frank-Wolfe from a good assignment for the linear costs alone.
+    """Return the matching reached by Frank-Wolfe from a good assignment of linear costs only.
 
-    Parameters are those of `from_barycentre`. The assignment goes without augmenting paths, which
-    cost more than they are worth to a start.
+    Parameters: see `from_barycentre`. The assignment is made without augmenting paths, which cost
+    more than they are worth for a start.
     """
     corner = np.full(len(p.starts) - 1, -1, dtype=np.int32)
     taken = np.full(len(p.column_starts) - 1, -1, dtype=np.int32)
@@ -130,7 +129,7 @@ def _relaxed(
     corner: Any,
     corner_product: Any,
 ) -> State:
-    """Return the state found by Frank-Wolfe and local search; parameters as in `frank_wolfe`."""
+    """Return the matching reached by Frank-Wolfe and local search; see `frank_wolfe`."""
     chosen = frank_wolfe(p, linear, x, product, corner, corner_product, search.prices, steps)
     state = settled(p, corner, corner_product, chosen)
     for i in range(len(chosen)):
@@ -141,7 +140,7 @@ def _relaxed(
 
 @kernel
 def settled(p: Any, corner: Any, corner_product: Any, chosen: Any) -> State:
-    """Return the state of ``chosen``, by the short way from a similar matching ``corner``."""
+    """Return the state of ``chosen``, derived from that of a similar matching ``corner``."""
     state = State(corner, used(p, corner), p.linear + corner_product)
     switch(p, state, chosen)
     return state
@@ -149,14 +148,14 @@ def settled(p: Any, corner: Any, corner_product: Any, chosen: Any) -> State:
 
 @kernel
 def take_over(p: Any, state: Any, search: Any, other: Any) -> bool:
-    """Merge ``other`` into ``state``, search around what changed; say whether anything did."""
+    """Merge ``other`` into ``state``, search around the changes; return whether there are any."""
     count = merge(p, state, other, search.changed)
     search_around(p, state, search.changed, count, search.queue, search.waiting)
     return count > 0
 
 
 def margin(p: Arrays, state: State) -> float:
-    """Return the median, over left nodes, of the difference to the next best candidate."""
+    """Return the median over left nodes of the difference to the next best candidate."""
     margins = next_best(p, state)
     known = margins[np.isfinite(margins)]
     return float(np.median(known)) if len(known) else 0.0
@@ -164,7 +163,7 @@ def margin(p: Arrays, state: State) -> float:
 
 @kernel
 def next_best(p: Any, state: Any) -> Any:
-    """Return the difference to the next best candidate of each left node; inf if there is none."""
+    """Return (n_left,), the difference to the next best candidate; inf if there is none."""
     margins = np.empty(len(state.chosen))
     for i in range(len(margins)):
         a = state.chosen[i]
@@ -179,7 +178,7 @@ def next_best(p: Any, state: Any) -> Any:
 
 @kernel
 def perturbed(p: Any, state: Any, strength: float, random: Any) -> Any:
-    """Return linear costs, dearer where chosen for a random part, and the matching as (c,) 0, 1."""
+    """Return linear costs with some chosen candidates raised, and the matching as (c,) 0 or 1."""
     linear = p.linear.copy()
     x = np.zeros(len(linear))
     for i in range(len(state.chosen)):
@@ -202,7 +201,7 @@ def fusion_round(
     random: Any,
     number: int,
 ) -> Any:
-    """Improve ``state`` by one proposal; return its objective and the proposal, a state as well.
+    """Improve ``state`` by one proposal; return its objective and the proposal, also a state.
 
     Parameters
     ----------
@@ -211,15 +210,15 @@ def fusion_round(
     state
         changed in place, never for the worse.
     origin
-        where the proposal starts: ``state`` itself or another one.
+        where the proposal starts: ``state`` itself or another state.
     search
-        memory, changed.
+        state of the search, changed.
     strength
-        by how much a proposal makes chosen candidates dearer, at most.
+        largest amount by which the proposal raises the cost of a chosen candidate.
     steps
         Frank-Wolfe steps at most.
     random
-        (1,) uint64, see `eutely.solver.random.stream`.
+        (1,) uint64, see `eutely.solver.state.stream`.
     number
         of this round, from 0.
     """

@@ -15,7 +15,7 @@ import numpy as np
 from eutely.kernel import kernel
 
 BIDS = 6
-"""Bids a row on average, before the rows still without a column are left to augmenting paths."""
+"""Mean bids per row before the rows still without a column are left to augmenting paths."""
 
 
 @kernel
@@ -58,7 +58,7 @@ def lap_dense(costs: Any) -> Any:
 def _bid(costs: Any, v: Any, columns: Any, rows: Any) -> Any:
     """Let each row outbid the owner of its best column by the margin to its second best.
 
-    Returns the rows left without a column although they want one, and how many they are.
+    Returns the rows that are left to augmenting paths, and their number.
     """
     n, m = costs.shape
     waiting = np.arange(n - 1, -1, -1).astype(np.int32)
@@ -79,7 +79,7 @@ def _bid(costs: Any, v: Any, columns: Any, rows: Any) -> Any:
                 else:
                     second = value
         if at < 0:
-            continue  # nothing negative: prices only fall, so this row stays unassigned for good
+            continue  # no negative cost: prices only fall, so this row stays unassigned
         owner = rows[at]
         bids -= 1
         if owner >= 0 and (bids < 0 or second <= best):
@@ -108,7 +108,7 @@ def _augment(
     before: Any,
     scanned: Any,
 ) -> None:
-    """Give ``source`` a column, or 0, along the shortest alternating path (Dijkstra, no heap)."""
+    """Assign ``source``, or leave it out, along the shortest alternating path (no heap)."""
     m = costs.shape[1]
     # bound is the distance of columns still open and -inf of scanned ones, so that the inner loop
     # needs no second test.

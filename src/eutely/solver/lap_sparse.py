@@ -1,23 +1,23 @@
 """Linear assignment on candidate lists: bidding, then shortest augmenting paths with a heap.
 
 Every row may stay unassigned at cost 0. Prices have the same meaning as in `lap_dense`, and those
-of one solution start the next: with costs that changed a little, most rows then find their column
-at once. Old prices may undersell a column that nobody takes any more; such columns look for a row
-with the same augmenting path as rows for a column, with the two sides exchanged.
+of one solution start the next: when costs have changed little, most rows then find their column at
+once. Old prices may be too low for a column that no row takes any more; such columns look for a row
+by the same augmenting path as rows for a column, with the two sides exchanged.
 """
 
 from typing import Any
 
 import numpy as np
 
-from eutely.arrays import transpose as transpose  # callers need it with lap_sparse
+from eutely.arrays import transpose as transpose  # callers of lap_sparse need it
 from eutely.kernel import kernel
 
 BIDS = 6
-"""Bids a row on average, before the rows still without a column are left to augmenting paths."""
+"""Mean bids per row before the rows still without a column are left to augmenting paths."""
 
 SAME = 1e-12
-"""Relative difference up to which two costs are the same."""
+"""Relative difference up to which two costs count as equal."""
 
 
 @kernel
@@ -30,7 +30,7 @@ def lap_sparse(
     costs: Any,
     v: Any,
 ) -> Any:
-    """Return the cheapest assignment; prices ``v`` are read as a start and written back.
+    """Return the cheapest assignment; prices ``v`` are the start and are written back.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def lap_again(
 ) -> Any:
     """Change ``chosen`` from the assignment of a similar problem to the cheapest; return ``u``.
 
-    As `lap_sparse`. Rows to which their candidate still looks best keep it: prices alone would not
-    tell, since at good prices most rows see several candidates that are equally cheap.
+    Parameters: see `lap_sparse`. Rows keep their candidate if it is still the best: prices do not
+    determine it, since at good prices most rows have several candidates that are equally cheap.
     """
     n, m = len(starts) - 1, len(column_starts) - 1
     taken = np.full(m, -1, dtype=np.int32)
@@ -87,12 +87,12 @@ def lap_again(
     for i in range(n):
         if chosen[i] >= 0:
             u[i] = costs[chosen[i]] - v[labels[chosen[i]]]
-    undersold = False
+    too_low = False
     for j in range(m):
         if taken[j] < 0 and v[j] < 0.0:
-            undersold = True
+            too_low = True
             augment(column_starts, column_items, labels, owners, costs, taken, chosen, u, j, work)
-    if undersold:
+    if too_low:
         for j in range(m):
             v[j] = costs[taken[j]] - u[owners[taken[j]]] if taken[j] >= 0 else 0.0
     return u
@@ -102,8 +102,8 @@ def lap_again(
 def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, taken: Any) -> Any:
     """Let each row outbid the owner of its best column by the margin to its second best.
 
-    Rows whose candidate in ``chosen`` is still the best for them begin with it. Returns the rows
-    left without a column although they want one, and how many they are.
+    Rows whose candidate in ``chosen`` is still the best begin with it. Returns the rows that are
+    left to augmenting paths, and their number.
     """
     n = len(starts) - 1
     waiting = np.empty(n, dtype=np.int32)
@@ -150,7 +150,7 @@ def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, 
             free[frees] = i
             frees += 1
             continue
-        if rival >= 0:  # a price that falls without need would have to be raised again later
+        if rival >= 0:  # a price that falls needlessly would have to be raised again later
             v[j] += best - second
         chosen[i] = at
         taken[j] = at
@@ -191,7 +191,7 @@ def augment(
     source
         a node without a partner.
     work
-        buffers that come and go clean.
+        buffers, clean before and after.
     """
     distance, before, touched, done, keys, nodes = work
     count = 0  # nodes on the other side whose distance is known
@@ -256,7 +256,7 @@ def augment(
 
 @kernel
 def _push(keys: Any, nodes: Any, size: int, key: float, node: int) -> int:
-    """Add to a binary heap; the caller sees to it that it has room. Returns the new size."""
+    """Add to a binary heap, which must have room; return the new size."""
     at = size
     while at > 0:
         up = (at - 1) >> 1
@@ -272,7 +272,7 @@ def _push(keys: Any, nodes: Any, size: int, key: float, node: int) -> int:
 
 @kernel
 def _pop(keys: Any, nodes: Any, size: int) -> int:
-    """Remove the least of a binary heap. Returns the new size."""
+    """Remove the smallest key of a binary heap; return the new size."""
     size -= 1
     key, node = keys[size], nodes[size]
     at = 0

@@ -1,8 +1,8 @@
-"""Local search: each node moves, drops, swaps or ejects, again only when something near changed.
+"""Local search: each node moves, drops, swaps or ejects; again only after a change nearby.
 
 All moves change one left node, or two of which the first takes the right node of the second. The
-change of the objective is the sum of the marginal costs' differences and, when the two are
-neighbours, the quadratic costs of their four candidates with one another.
+change of the objective is the sum of the differences of marginal costs and, if the two are
+neighbours, of the quadratic costs between their four candidates.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ TOLERANCE = 1e-7
 
 @kernel
 def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> None:
-    """Improve ``state`` until no move of any node does.
+    """Improve ``state`` until no move of any node improves it.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> No
     state
         changed in place.
     queue, waiting
-        (n_left,) int32, bool: the ``count`` first in ``queue`` are the nodes to look at, and
-        exactly they are marked in ``waiting``; all are done on return.
+        (n_left,) int32, bool: the first ``count`` entries of ``queue`` are the nodes to examine;
+        exactly these are marked in ``waiting``; all are done on return.
     """
     n = len(queue)
     widest = 0
@@ -40,14 +40,14 @@ def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> No
         for a in range(p.starts[node], p.starts[node + 1]):
             floors[node] = min(floors[node], p.linear[a])
     edge_to = np.full(n, -1, dtype=np.int32)
-    own, new = np.empty(widest), np.empty(widest)
+    old_costs, new_costs = np.empty(widest), np.empty(widest)
     head, size = 0, count
     while size > 0:
         i = np.int64(queue[head])  # one integer type in all calls: compiled once
         head = head + 1 if head + 1 < n else 0
         size -= 1
         waiting[i] = False
-        b, k, d = _best_move(p, state, i, floors, edge_to, own, new)
+        b, k, d = _best_move(p, state, i, floors, edge_to, old_costs, new_costs)
         if b == -2:
             continue
         old = np.int64(state.chosen[i])
@@ -66,7 +66,7 @@ def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> No
 
 @kernel
 def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int) -> int:
-    """Queue node ``i``, its neighbours, and who could use the right node of ``a``, unless -1."""
+    """Queue node ``i``, its neighbours, and all nodes with the right node of ``a`` unless -1."""
     n = len(queue)
     if not waiting[i]:
         waiting[i] = True
@@ -90,11 +90,11 @@ def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int
 
 
 @kernel
-def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, own: Any, new: Any) -> Any:
+def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, old: Any, new: Any) -> Any:
     """Return (candidate for i or -1, node k it is taken from or -1, candidate for k or -1).
 
     The first is -2 when no move improves. Buffers: ``edge_to`` (n_left,) int32 is -1 everywhere,
-    before and after; ``own`` and ``new`` have room for one node's candidates.
+    before and after; ``old`` and ``new`` have room for one node's candidates.
     """
     marginal, taken = state.marginal, state.taken
     a = np.int64(state.chosen[i])
@@ -128,14 +128,14 @@ def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, own: Any, 
                 edge_to[p.edge_ends[e]] = e
         edge = np.int64(edge_to[k])
         if edge < 0 and gain >= best:
-            continue  # k alone gains nothing by leaving c, or finds that move itself
+            continue  # k gains nothing by just leaving c, or finds that move itself
         # b and c share a right node, so they have no quadratic cost.
         first = p.starts[k]
         count = p.starts[k + 1] - first
         near = edge >= 0 and a >= 0
         if near:
-            block(p, a, edge, own)
-        gain += (own[c - first] if near else 0.0) - marginal[c]
+            block(p, a, edge, old)
+        gain += (old[c - first] if near else 0.0) - marginal[c]
         if gain < best:
             best, move_b, move_k, move_d = gain, b, k, -1
         loaded = bool(edge < 0)
@@ -144,13 +144,13 @@ def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, own: Any, 
         for d in range(count):
             total = gain + others[d]
             if near:
-                total -= own[d]
+                total -= old[d]
             if total + lowest >= best:
                 continue
             s = p.labels[first + d]
             if (taken[s] < 0 or s == label) and first + d != c:
                 if edge >= 0:
-                    # Only here the tables are read again: most moves were out of reach before.
+                    # Tables are read again only here: most moves were excluded before.
                     if not loaded:
                         block(p, b, edge, new)
                         loaded = True
@@ -165,7 +165,7 @@ def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, own: Any, 
 
 @kernel
 def search_around(p: Any, state: Any, changed: Any, count: int, queue: Any, waiting: Any) -> None:
-    """Run the local search from nodes that changed; neighbours follow when one moves again."""
+    """Run the local search from the ``count`` first nodes in ``changed``."""
     for k in range(count):
         queue[k] = changed[k]
         waiting[changed[k]] = True

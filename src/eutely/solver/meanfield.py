@@ -1,7 +1,7 @@
-"""Matching with cells that predict each other's places: mean field, cooled down.
+"""Matching of cells that predict each other's places: a mean field with decreasing temperature.
 
-Each cell is expected where its neighbours say, its nucleus shared out softly among the nuclei near
-there; the mean of what it got is what it tells its neighbours in turn. Cooling from broad to exact
+The neighbours of a cell predict its place, and it is assigned softly to the nuclei near there; the
+mean of these nuclei is its place in the predictions for its neighbours. Cooling from broad to exact
 costs lets a whole region settle together, where moving single nuclei would get stuck.
 """
 
@@ -24,28 +24,28 @@ from eutely.solver.softassign import (
 )
 
 COOLING = (4.0, 4.0, 2.0, 2.0, 1.4, 1.0, 1.0, 1.0, 1.0)
-"""Temperatures of a cold start; a warm one leaves out the first two."""
+"""Temperatures without a good start; with a good start the first two are left out."""
 
 LINGERING = (1.0,) * 5
-"""Temperatures to go on with where nuclei crowd each other, until it is settled who is left out."""
+"""Further temperatures where nuclei crowd each other, until it is settled which is spurious."""
 
 INERTIA = 0.3
-"""Share of the old places in the new ones: keeps neighbours from overshooting in turns."""
+"""Share of the old places in the new places: prevents neighbours from oscillating."""
 
 
 class Field(NamedTuple):
-    """Gaussians of cells given their neighbours.
+    """Gaussian distributions of cells given their neighbours.
 
     Attributes
     ----------
     means
-        (m, 3) float64.
+        (m, 3) float64, mean places.
     neighbours
         (m, k) int32, -1 where there are fewer.
     predictors
-        (m, k, 3, 3) float64, what a neighbour's displacement adds to the expected place.
+        (m, k, 3, 3) float64, maps a neighbour's displacement to that of the expected place.
     centres
-        of the conditional covariances.
+        conditional covariances.
     """
 
     means: NDArray[np.float64]
@@ -60,36 +60,36 @@ class Crowd(NamedTuple):
     Attributes
     ----------
     pairs
-        (p, 2), numbers of nuclei.
+        (p, 2), indices of nuclei.
     costs
-        (p,) float64, of both being cells.
+        (p,) float64, cost of both being cells.
     """
 
     pairs: NDArray[np.intp]
     costs: NDArray[np.float64]
 
     def against(self, taken: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (n,), what it costs each nucleus to be a cell if others are to the extent (n,)."""
+        """Return (n,), the cost of each nucleus being a cell, given the shares ``taken`` (n,)."""
         first, second = self.pairs.T
         n = len(taken)
-        found = np.bincount(first, self.costs * taken[second], n)
-        found += np.bincount(second, self.costs * taken[first], n)
-        return np.asarray(found)
+        costs = np.bincount(first, self.costs * taken[second], n)
+        costs += np.bincount(second, self.costs * taken[first], n)
+        return np.asarray(costs)
 
 
 class Settled(NamedTuple):
-    """Where the field came to rest.
+    """Result of the mean field.
 
     Attributes
     ----------
     nuclei
         (m,) int32, the nucleus of each cell, or -1.
     cost
-        of this assignment: minus the log-density of each nucleus given the other cells.
+        of this assignment: minus the log-density of the nuclei given the other cells.
     expected
-        (m, 3), where each cell is expected.
+        (m, 3), the expected place of each cell.
     shares
-        the soft assignment behind it.
+        the soft assignment.
     """
 
     nuclei: NDArray[np.int32]
@@ -112,15 +112,15 @@ def settle(
     Parameters
     ----------
     field, points
-        in one frame and unit.
+        in the same frame and unit.
     start
-        (m, 3), where the cells are at first.
+        (m, 3), the first places of the cells.
     rules
-        costs besides those of places.
+        costs apart from those of places.
     cooling
         temperatures, at least one.
     crowd
-        nuclei that are hardly both cells; or None.
+        pairs of nuclei that are unlikely to be both cells; or None.
     """
     places = np.array(start)
     costs, taken = rules.extra, np.ones(len(points))
@@ -155,8 +155,8 @@ def assign(
 ) -> tuple[NDArray[np.int32], float]:
     """Return the cheapest assignment (m,) of points to centres, -1 for none, and its cost.
 
-    An unmatched centre adds its c0; where there are more centres than points, only those beyond
-    the number that must stay unmatched in any case.
+    An unmatched centre adds its c0; where there are more centres than points, only those in excess
+    of the number that must stay unmatched.
     """
     costs = student_costs(
         np.ascontiguousarray(places),
@@ -183,7 +183,7 @@ def assign(
 
 @kernel
 def predict(means: Any, neighbours: Any, predictors: Any, places: Any) -> Any:
-    """Return (m, 3), where each cell is expected when all others are at ``places``."""
+    """Return (m, 3), the expected place of each cell when all others are at ``places``."""
     expected = means.copy()
     for i in range(len(means)):
         for k in range(neighbours.shape[1]):

@@ -1,9 +1,9 @@
 """Merge of two matchings: where they differ, take the better of the two, part by part.
 
-Two matchings differ in alternating paths and cycles: left nodes that pass on right nodes to one
-another. Each such part can be switched or left as a whole and the result stays a matching, so the
-best combination is a quadratic problem of a few dozen binary variables, one a part. It starts from
-the better matching and is searched by flips with a short memory, so it never gets worse.
+Two matchings differ in alternating paths and cycles of left nodes that hand over right nodes. Each
+such part can be switched or kept as a whole and the result stays a matching, so the best
+combination is a quadratic problem of a few dozen binary variables, one per part. It starts from the
+better matching and is searched by flips with a short memory (tabu search), so it never gets worse.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ def merge(p: Any, state: Any, other: Any, changed: Any) -> int:
     Returns
     -------
     int
-        how many changed.
+        the number of nodes that changed.
     """
     part, parts = _parts(p, state, other)
     if parts == 0:
@@ -89,7 +89,7 @@ def _cost(p: Any, a: int, b: int) -> float:
 
 @kernel
 def _binary_problem(p: Any, state: Any, other: Any, part: Any, parts: int) -> Any:
-    """Return the change by each part alone, and by each two parts on top of that (as lists)."""
+    """Return the change of cost by each part, and the extra change by two parts (as lists)."""
     gains = np.zeros(parts)
     sizes = np.zeros(parts + 1, dtype=np.int32)
     room = 0
@@ -139,17 +139,17 @@ def _binary_problem(p: Any, state: Any, other: Any, part: Any, parts: int) -> An
 
 @kernel
 def best_flips(gains: Any, starts: Any, ends: Any, weights: Any) -> Any:
-    """Return the switches (m,) bool with the lowest sum found.
+    """Return the switches (m,) bool with the lowest sum.
 
-    Two tabu searches, from all off and from all on. Where their results differ, groups of switches
-    that have nothing to do with one another are chosen from either, each group the better way.
+    Two tabu searches start from all off and from all on. Where their results differ, each
+    independent group of switches is taken from the better of the two.
 
     Parameters
     ----------
     gains
-        (m,) change by each switch alone.
+        (m,) change by each switch.
     starts, ends, weights
-        for each switch, further changes when another one is on too; both directions.
+        for each switch, extra changes if another switch is on too; both directions.
     """
     m = len(gains)
     low = np.zeros(m, dtype=np.bool_)
@@ -177,7 +177,7 @@ def best_flips(gains: Any, starts: Any, ends: Any, weights: Any) -> Any:
                         seen[o] = True
                         group[size] = o
                         size += 1
-                    # The pair counts from both ends: half of what it is with both as in each.
+                    # The pair is counted from both ends, half each.
                     change_ += 0.5 * weights[e]
                 elif low[o]:
                     change_ += weights[e]
@@ -190,10 +190,10 @@ def best_flips(gains: Any, starts: Any, ends: Any, weights: Any) -> Any:
 
 @kernel
 def _tabu(gains: Any, starts: Any, ends: Any, weights: Any, on: Any) -> None:
-    """Lower the sum from the switches ``on`` by flips; one flipped stays for a few steps."""
+    """Lower the sum from the switches ``on`` by flips; a flipped one is fixed for some steps."""
     m = len(gains)
     best = on.copy()
-    delta = np.empty(m)  # of flipping each now
+    delta = np.empty(m)  # change by flipping each switch now
     for k in range(m):
         delta[k] = gains[k]
         for e in range(starts[k], starts[k + 1]):

@@ -1,7 +1,7 @@
 """Soft one-to-one assignment of points to Gaussian or Student-t centres, by balancing (Sinkhorn).
 
-Only points within reach of a centre take part, found in a window of the points sorted along x, so
-that the work grows with the number of centres times their few neighbours.
+Only points within reach of a centre take part, taken from a window of the points sorted along x, so
+that the work is proportional to the number of centres times their few neighbours.
 """
 
 from typing import Any, NamedTuple
@@ -15,13 +15,13 @@ REACH = 40.0
 """Squared distance, in variances times temperature, beyond which a point has no share."""
 
 SLACK = 1e-4
-"""Least weight of having no partner at all, for a centre and for a point."""
+"""Smallest weight of having no partner, for a centre and for a point."""
 
 FREE, NOBODYS = -1, -2
-"""Pins of points that any centre may have, and that none may."""
+"""Pins of points that any centre may have, and of points that no centre may have."""
 
 NOTHING = np.zeros((0, 0))
-"""Costs to add where there are none."""
+"""Stands for no additional costs."""
 
 CERTAIN = 1e9
 """Weight of a pinned point."""
@@ -31,7 +31,7 @@ SWEEPS = 8
 
 
 class Centres(NamedTuple):
-    """Places with a covariance each, in the form that kernels take.
+    """Covariances of centres, in the form that kernels take.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Centres(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """How much each centre has of each point: rows of few entries.
+    """Shares of points that centres have: sparse rows, one per centre.
 
     Attributes
     ----------
@@ -77,15 +77,15 @@ def centres_of(covariances: NDArray[np.float64]) -> Centres:
 
 
 class Rules(NamedTuple):
-    """What an assignment depends on besides places.
+    """What an assignment depends on apart from places.
 
     Attributes
     ----------
     freedom
         degrees of freedom of the Student-t costs; inf for Gaussian ones.
     c0
-        cost of leaving a centre and a point without partners, as in `student_costs`; one value, or
-        one for each centre.
+        cost of leaving a centre and a point without partners, on the scale of `student_costs`; one
+        value, or one per centre.
     pins
         (n,), the centre that must have each point, `FREE` or `NOBODYS`; or None.
     extra
@@ -106,20 +106,20 @@ def soft_assign(
     *,
     temperature: float = 1.0,
 ) -> Shares:
-    """Share the points (n, 3) out among centres at ``places`` (m, 3), one point to each in total.
+    """Share the points (n, 3) among centres at ``places`` (m, 3), at most one point per centre.
 
     Parameters
     ----------
     places, centres, points
         where the centres are, their covariances, and the points.
     rules
-        costs besides those of places.
+        costs apart from those of places.
     temperature
         factor on all covariances.
     """
     order = np.argsort(points[:, 0], kind="stable")
     mean = centres.heights.mean()
-    # While it is hot, specimens may be far from where they belong: hardly anything stays unmatched.
+    # At high temperature places may be far off, so that hardly any point stays unmatched.
     odds = -temperature * (np.asarray(rules.c0, dtype=np.float64) + mean)
     spare = np.broadcast_to(np.exp(np.minimum(odds, 0.0)), len(places))
     return Shares(
@@ -207,7 +207,7 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int) -> Non
 
     Row i has the entries ``starts[i]`` to ``starts[i + 1]``, each of a column ``items``;
     ``spare`` (m,) is the weight of a row and a column without partners, ``count`` the number of
-    columns. Only the product of the weights of the two matters, so both get the same share of it.
+    columns. Only the product of the two weights matters, so both get the same share of it.
     """
     m = len(starts) - 1
     slack = np.sqrt(spare.mean()) if m else 1.0
@@ -295,16 +295,16 @@ def student_costs(places: Any, whitening: Any, heights: Any, points: Any, freedo
 
 @kernel
 def squared_distances(places: Any, whitening: Any, points: Any) -> Any:
-    """Return (m,) float64: the squared Mahalanobis distance of each point to its own centre."""
-    found = np.empty(len(places))
+    """Return (m,) float64: the squared Mahalanobis distance of point i to centre i."""
+    squares = np.empty(len(places))
     for i in range(len(places)):
-        found[i] = _squared(whitening[i], places[i], points[i])
-    return found
+        squares[i] = _squared(whitening[i], places[i], points[i])
+    return squares
 
 
 @kernel
 def mean_points(shares: Any, points: Any, places: Any) -> Any:
-    """Return (m, 3): the mean of the points that each centre has; its place for what it lacks."""
+    """Return (m, 3): the mean point of each centre; its place stands for the share it lacks."""
     means = np.empty((len(places), 3))
     for i in range(len(places)):
         total = 0.0
@@ -319,7 +319,7 @@ def mean_points(shares: Any, points: Any, places: Any) -> Any:
 
 @kernel
 def mean_places(shares: Any, places: Any, count: int) -> Any:
-    """Return (n, 3) and (n,): the mean place of the centres that have a point, and its weight."""
+    """Return (n, 3) and (n,): the mean place of the centres of each point, and its weight."""
     means = np.zeros((count, 3))
     weights = np.zeros(count)
     for i in range(len(places)):

@@ -1,4 +1,4 @@
-"""The solver: relaxation, local search and fusion rounds in turn, as long as the effort allows."""
+"""The solver: relaxation, local search and fusion rounds, as long as the effort allows."""
 
 from __future__ import annotations
 
@@ -27,29 +27,28 @@ from eutely.solver.fusion import (
 from eutely.solver.lap_dense import lap_dense
 from eutely.solver.lap_sparse import lap_sparse
 from eutely.solver.local import search_around
-from eutely.solver.random import stream
-from eutely.solver.state import State, new_state
+from eutely.solver.state import State, new_state, stream
 
 
 class Effort(NamedTuple):
-    """How much work to put into a problem.
+    """How much work to spend on a problem.
 
     Attributes
     ----------
     steps
         Frank-Wolfe steps from each start.
     starts
-        1: from the barycentre of the candidates; 2: also from a linear assignment; 3: where nodes
+        1: from the barycentre of the candidates; 2: also from a linear assignment; 3: if nodes
         stay unmatched, also from the barycentre with a bonus for matching.
     rounds
         fusion rounds at most.
     patience
-        rounds without improvement after which to stop; more where nodes stay unmatched, which
-        leaves more ways to match the others.
+        rounds without improvement after which to stop; more if nodes stay unmatched, which leaves
+        more ways to match the others.
     round_steps
         Frank-Wolfe steps in a round.
     sweeps
-        of dual ascent, when a lower bound is asked for.
+        of dual ascent, if a lower bound is requested.
     """
 
     steps: int
@@ -67,21 +66,20 @@ EFFORTS = {
 }
 """The named efforts; a worm of 558 nuclei takes about 0.007, 0.03 and 0.5 s."""
 
-
 GAIN = 0.05
-"""A round that lowers the objective by less counts as one without improvement; in typical margins
-to a node's next best candidate."""
+"""Smallest decrease of the objective that counts as an improvement, in typical margins to a node's
+next best candidate."""
 
 UNMATCHED_PATIENCE = 20.0
-"""How much more patience there is per share of the nodes that stay unmatched."""
+"""Factor on the share of unmatched nodes by which patience grows."""
 
 SMALL, MORE = 50, 3
-"""With fewer left nodes, a named effort makes so many times the rounds: they cost little."""
+"""With fewer than ``SMALL`` left nodes, a named effort makes ``MORE`` times the rounds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What the solver found.
+    """Result of the solver.
 
     Attributes
     ----------
@@ -90,9 +88,9 @@ class Solution:
     objective
         its cost.
     bound
-        no matching costs less than this; None unless asked for.
+        lower bound: no matching costs less; None unless requested.
     seconds
-        wall time of the search, compilation included when it happens.
+        wall time, including the bound, and compilation if it happens.
     """
 
     matching: NDArray[np.int32]
@@ -102,7 +100,7 @@ class Solution:
 
     @property
     def gap(self) -> float | None:
-        """Return how far the objective may be above the optimum; None without a bound."""
+        """Return the largest possible distance to the optimum; None without a bound."""
         return None if self.bound is None else self.objective - self.bound
 
 
@@ -115,23 +113,23 @@ def solve(
     start: ArrayLike | None = None,
     bound: bool = False,
 ) -> Solution:
-    """Match left to right nodes at low cost; without quadratic costs at the least.
+    """Match left to right nodes at low cost; at the lowest if there are no quadratic costs.
 
-    Safe to call from several threads at once, which then run in parallel. The result depends on
-    the problem, the effort, the seed and the start alone, unless the time limit cuts it short.
+    Safe to call from several threads at once, which then run in parallel. The result depends only
+    on the problem, the effort, the seed and the start, unless the time limit cuts it short.
 
     Parameters
     ----------
     problem
-        what to match.
+        candidates and costs.
     effort
         ``fast``, ``default`` or ``thorough``, or an `Effort`.
     time_limit
-        seconds after which no further round is begun; the best matching so far is returned.
+        seconds after which no further round starts; the best matching so far is returned.
     seed
         of the perturbations.
     start
-        (n_left,) a matching to improve, instead of a search from scratch; never made worse.
+        (n_left,) a matching to improve, instead of a search from scratch; it never gets worse.
     bound
         also compute a lower bound.
 
@@ -167,13 +165,13 @@ def solve(
 
 
 def solve_dense(costs: ArrayLike) -> Solution:
-    """Return the cheapest matching when any two nodes may be matched and only linear costs count.
+    """Return the cheapest matching if any two nodes may be matched and all costs are linear.
 
     Parameters
     ----------
     costs
-        (n_left, n_right), minus the cost of leaving a node unmatched, so that only negative ones
-        attract; inf forbids. `eutely.costs.dense.dense_costs` gives those of two specimens.
+        (n_left, n_right), minus the cost of leaving a node unmatched, so that only negative costs
+        attract; inf forbids. For two specimens see `eutely.costs.dense.dense_costs`.
 
     Examples
     --------
@@ -196,7 +194,7 @@ def _effort(effort: str | Effort, nodes: int) -> Effort:
     if isinstance(effort, Effort):
         return effort
     if effort not in EFFORTS:
-        raise ProblemError(f"effort '{effort}' is not one of {', '.join(EFFORTS)}")
+        raise ProblemError(f"effort is '{effort}', expected one of {', '.join(EFFORTS)}")
     work = EFFORTS[effort]
     more = MORE if nodes < SMALL else 1
     return work._replace(rounds=more * work.rounds, patience=more * work.patience)
@@ -209,7 +207,7 @@ def _search(
     seed: int,
     deadline: float,
 ) -> NDArray[np.int32]:
-    """Return the best matching found, as the candidate of each left node."""
+    """Return the best matching, as the candidate of each left node: (n_left,) int32."""
     search: Search = new_search(p)
     if first is None:
         state: State = from_barycentre(p, search, work.steps, 0.0)
@@ -220,8 +218,8 @@ def _search(
             take_over(p, state, search, from_barycentre(p, search, work.steps, bonus).chosen)
     else:
         state = new_state(p, first)
-        everyone = np.arange(len(first), dtype=np.int32)
-        search_around(p, state, everyone, len(first), search.queue, search.waiting)
+        nodes = np.arange(len(first), dtype=np.int32)
+        search_around(p, state, nodes, len(first), search.queue, search.waiting)
     scale = margin(p, state)
     proposal = state
     best, since = np.inf, 0

@@ -1,8 +1,10 @@
 """A matching and the marginal cost of every candidate, kept up to date change by change.
 
-With x the chosen candidates, marginal = linear + Q x: what a candidate would cost on top of the
-others. Choosing or dropping one adds its row of quadratic costs, about two hundred numbers in a
-sequence; in return, every move of the local search is weighed by a few look-ups.
+With x the chosen candidates, marginal = linear + Q x is the cost of a candidate given the others.
+Choosing or dropping a candidate adds its row of quadratic costs, about two hundred consecutive
+numbers; in return, every move of the local search is evaluated by a few look-ups.
+
+Random numbers in kernels come from a counter and a hash (splitmix64): a seed determines them all.
 """
 
 from typing import Any, NamedTuple
@@ -63,7 +65,7 @@ def new_state(p: Any, chosen: Any) -> State:
 
 @kernel
 def change(p: Any, state: Any, i: Any, b: Any) -> None:
-    """Let left node ``i`` use candidate ``b``, or none if -1; b's right node must be free."""
+    """Let left node ``i`` use candidate ``b``, or none if -1; its right node must be free."""
     a = np.int64(state.chosen[i])
     if a >= 0:
         add_row(p, a, -1.0, state.marginal)
@@ -77,7 +79,7 @@ def change(p: Any, state: Any, i: Any, b: Any) -> None:
 
 @kernel
 def cost_of(p: Any, state: Any) -> float:
-    """Return the objective: half of the marginal costs and half of the linear ones."""
+    """Return the objective: half of the marginal and half of the linear costs."""
     total = 0.0
     for i in range(len(state.chosen)):
         a = state.chosen[i]
@@ -105,3 +107,25 @@ def switch(p: Any, state: Any, chosen: Any) -> None:
     for i in range(len(chosen)):
         if chosen[i] != state.chosen[i]:
             change(p, state, np.int64(i), np.int64(chosen[i]))
+
+
+def stream(seed: int, number: int) -> NDArray[np.uint64]:
+    """Return the state of random stream ``number`` of ``seed``: (1,) uint64."""
+    state = np.random.SeedSequence((abs(seed), number)).generate_state(1, np.uint64)
+    return state.astype(np.uint64)
+
+
+@kernel
+def uniform(state: Any) -> float:
+    """Return a random number in [0, 1) and advance ``state``."""
+    return float(random_bits(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def random_bits(state: Any) -> Any:
+    """Return 64 random bits, uint64, and advance ``state`` (splitmix64)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -14,7 +14,7 @@ from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.errors import AtlasError
 from eutely.estimate import robust_gaussians
-from eutely.execute import Executor, Progress, open_executor
+from eutely.execute import Executor, open_executor
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.nuclei import nucleus_cells
 from eutely.fit.place import Fit, place
@@ -22,6 +22,7 @@ from eutely.fit.quadratic import place_by_offsets
 from eutely.frame import Points, Posed, canonical_order
 from eutely.geometry import folds
 from eutely.pose import anonymous, oriented, posed
+from eutely.progress import Progress, silent
 from eutely.specimen import Specimen
 from eutely.tasks.pins import Pins, pins_of_specimens, pinned_nuclei
 
@@ -60,7 +61,7 @@ def annotate(
     adapt: bool | None = None,
     pins: Pins | None = None,
     workers: int | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[Annotation]:
     """Return what the nuclei of each specimen are.
 
@@ -83,7 +84,7 @@ def annotate(
     workers
         threads on this machine, or the address of a Dask cluster; see `eutely.build`.
     progress
-        callback for (specimens done, specimens in all); a series is counted twice.
+        callback for long-running work; specimens of a series are counted twice.
     """
     given = pins_of_specimens(pins or {}, specimens)
     # By name, so that the order of files does not matter.
@@ -102,7 +103,12 @@ def annotate(
             fits = _fit_series(atlas, tasks, executor, progress)
         else:
             shared = (atlas, model_of_atlas(atlas))
-            results = executor.map(_fit_task, tasks, shared=shared, progress=progress)
+            results = executor.map(
+                _fit_task,
+                tasks,
+                shared=shared,
+                on_done=lambda done, total: progress("matching", done, total, ""),
+            )
             fits = [result.fit for result in results]
     annotations = {
         number: annotation(atlas, specimens[number], nucleus_cells(fit, alternatives), order)
@@ -138,24 +144,19 @@ def _fit_again(
 
 
 def _fit_series(
-    atlas: Atlas, tasks: Sequence[Task], executor: Executor, progress: Progress | None
+    atlas: Atlas, tasks: Sequence[Task], executor: Executor, progress: Progress
 ) -> list[Fit]:
     """Fit specimens of one series by the atlas shifted to where the others have its cells.
 
     Other hands, media or microscopes move cells systematically.
     """
     total = 2 * len(tasks)
-
-    def count(done: int, before: int) -> None:
-        if progress is not None:
-            progress(before + done, total)
-
     results = list(
         executor.map(
             _fit_task,
             tasks,
             shared=(atlas, model_of_atlas(atlas)),
-            progress=lambda done, _: count(done, 0),
+            on_done=lambda done, _: progress("matching", done, total, ""),
         )
     )
     places = np.stack([_by_cell(result.fit, result.fit.warped) for result in results])
@@ -168,7 +169,7 @@ def _fit_series(
         items = [(results[number], tasks[number].pins) for number in inside]
         again = executor.map(_fit_again, items, shared=(moved, model_of_atlas(moved)))
         fits |= dict(zip(inside, again, strict=True))
-        count(len(fits), len(tasks))
+        progress("matching", len(tasks) + len(fits), total, "by the series")
     return [fits[number] for number in range(len(tasks))]
 
 

@@ -1,4 +1,4 @@
-"""What was read, and what looks odd about it: the facts of each specimen, and warnings."""
+"""Checks of input data: facts about each specimen, and warnings about what looks odd."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,44 +9,45 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.errors import SpecimenError
+from eutely.geometry import spacing
 from eutely.pose import orient
 from eutely.specimen import Specimen
 
 LARGE = 3.0
-"""A nucleus this many times larger (or smaller) than the median one, in radius, is odd."""
+"""A nucleus whose radius is this many times larger or smaller than the median is odd."""
 
 NEAR = 0.4
-"""Two nuclei nearer than this share of the sum of their smallest radii overlap."""
+"""Two nuclei closer than this fraction of the sum of their smallest radii overlap."""
 
 COUNT, SCALE = 0.1, 1.5
-"""Share by which the count, and factor by which the size, may differ from the cohort's."""
+"""Fraction by which the count, and factor by which the size, may differ from the cohort."""
 
 SURE = 1.0
-"""Difference in score (of logarithms of probabilities) from which on head and tail are told."""
+"""Difference of log-probabilities from which head and tail are clear."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What there is to know of a specimen at a glance; lengths in its unit.
+    """Summary of a specimen; lengths are in its unit.
 
     Attributes
     ----------
     extent
         range of the centroids along x, y, z.
     spread
-        root mean square distance of the centroids to their mean: a size that no pose changes.
+        root mean square distance of the centroids to their mean: a size independent of the pose.
     named
-        nuclei with a name.
+        number of nuclei with a name.
     neighbour, radius
-        medians of the distance to the nearest other nucleus, and of the radius of the sphere of
-        the same volume (NaN where no radii are known).
+        median distance to the nearest other nucleus, and median radius of the sphere of the same
+        volume (NaN if no radii are known).
     head
-        unit vector (x, y, z) towards the head, as far as positions tell; None without a pose.
+        unit vector (x, y, z) towards the head, estimated from positions; None without a pose.
     head_margin, roll_margin
-        by how much the pose found scores above the best one with head and tail, or back and
-        belly, exchanged; near 0: cannot tell; NaN without a pose.
+        difference of score between the best pose and the best pose with head and tail, or back and
+        belly, exchanged; near 0 if unclear; NaN without a pose.
     trouble
-        why there is no pose, if so.
+        why there is no pose; empty if there is one.
     """
 
     name: str
@@ -65,18 +66,18 @@ class Facts:
 
 @dataclass(frozen=True)
 class Oddity:
-    """Something about a specimen that a user should look at."""
+    """Something about a specimen that a user should check."""
 
     specimen: str
     kind: str
-    """the same words for the same oddity of other specimens"""
+    """the same text for the same oddity of other specimens"""
     detail: str
     ids: tuple[int, ...] = field(default=())
-    """nuclei that it is about"""
+    """ids of the nuclei concerned"""
 
 
 def examine(specimen: Specimen) -> Facts:
-    """Return the facts of a specimen of at least 4 nuclei."""
+    """Return the facts of a specimen with at least 4 nuclei."""
     points = specimen.centroids
     trouble = ""
     try:
@@ -98,7 +99,7 @@ def examine(specimen: Specimen) -> Facts:
         extent=_triple(np.ptp(points, axis=0)),
         spread=float(np.sqrt(points.var(axis=0).sum())),
         named=sum(map(bool, specimen.names or ())),
-        neighbour=float(np.median(_neighbours(points))),
+        neighbour=spacing(points),
         radius=float(np.nanmedian(radius)) if np.isfinite(radius).any() else np.nan,
         head=_triple(poses[0].rotation[0]) if poses else None,
         head_margin=margin(0),
@@ -116,13 +117,8 @@ def _radius(specimen: Specimen) -> NDArray[np.float64]:
     return np.asarray(np.cbrt(specimen.radii.prod(axis=1)))
 
 
-def _neighbours(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    distances, _ = KDTree(points).query(points, k=[2])
-    return np.asarray(distances, dtype=np.float64)[:, 0]
-
-
 def odd_nuclei(specimen: Specimen) -> Iterator[Oddity]:
-    """Yield what is odd about the nuclei of one specimen."""
+    """Yield what is odd about the nuclei of a specimen."""
 
     def oddity(kind: str, which: NDArray[np.bool_], detail: str = "") -> Iterator[Oddity]:
         if which.any():
@@ -152,7 +148,7 @@ def odd_nuclei(specimen: Specimen) -> Iterator[Oddity]:
 
 
 def _overlapping(specimen: Specimen) -> NDArray[np.bool_]:
-    """Return which nuclei have their centre at, or deep inside, another one."""
+    """Return (n,) bool, which nuclei have their centre at, or deep inside, another nucleus."""
     smallest = np.nan_to_num(specimen.radii.min(axis=1))
     result = np.zeros(len(specimen), dtype=bool)
     pairs = KDTree(specimen.centroids).query_pairs(
@@ -167,56 +163,56 @@ def _overlapping(specimen: Specimen) -> NDArray[np.bool_]:
 
 
 def odd_specimens(cohort: Sequence[Facts]) -> Iterator[Oddity]:
-    """Yield which specimens differ from the others of their cohort."""
-    for one in cohort:
-        if one.trouble:
-            yield Oddity(one.name, "no pose found", one.trouble)
-        elif one.head_margin < SURE:
-            detail = f"the other way round scores only {one.head_margin:.2g} less"
-            yield Oddity(one.name, "head and tail hard to tell apart", detail)
+    """Yield which specimens differ from the others of the cohort."""
+    for facts in cohort:
+        if facts.trouble:
+            yield Oddity(facts.name, "no pose found", facts.trouble)
+        elif facts.head_margin < SURE:
+            detail = f"the other way round scores only {facts.head_margin:.2g} less"
+            yield Oddity(facts.name, "head and tail hard to tell apart", detail)
     if len(cohort) < 3:
         return
-    counts = np.array([one.nuclei for one in cohort], dtype=np.float64)
+    counts = np.array([facts.nuclei for facts in cohort], dtype=np.float64)
     usual = np.median(counts)
-    for one in cohort:
-        if abs(one.nuclei - usual) > max(COUNT * usual, 5 * _scatter(counts)):
-            detail = f"{one.nuclei} nuclei, the cohort has {usual:g}"
-            yield Oddity(one.name, "count far from the cohort's", detail)
+    for facts in cohort:
+        if abs(facts.nuclei - usual) > max(COUNT * usual, 5 * _scatter(counts)):
+            detail = f"{facts.nuclei} nuclei, the cohort has {usual:g}"
+            yield Oddity(facts.name, "count far from the cohort's", detail)
 
-    known = [not np.isnan(one.radius) for one in cohort]
-    for one, has in zip(cohort, known, strict=True):
+    known = [not np.isnan(facts.radius) for facts in cohort]
+    for facts, has in zip(cohort, known, strict=True):
         if any(known) and not has:
-            yield Oddity(one.name, "no radius known", "others of the cohort have radii")
+            yield Oddity(facts.name, "no radius known", "others of the cohort have radii")
 
-    spreads = np.log([one.spread for one in cohort])
-    extents = np.log(np.maximum([one.extent for one in cohort], 1e-12))
+    spreads = np.log([facts.spread for facts in cohort])
+    extents = np.log(np.maximum([facts.extent for facts in cohort], 1e-12))
     middle = np.median(extents, axis=0)
-    # Where poses differ, extents along x, y, z say nothing.
+    # If poses differ, extents along x, y, z cannot be compared.
     posed = all(_scatter(column) < 0.15 for column in extents.T)
-    for one, spread, extent in zip(cohort, spreads, extents, strict=True):
+    for facts, spread, extent in zip(cohort, spreads, extents, strict=True):
         factor = np.exp(spread - np.median(spreads))
         if max(factor, 1 / factor) > max(SCALE, np.exp(5 * _scatter(spreads))):
             detail = f"{factor:.3g} times the cohort's; are unit and voxel size right?"
-            yield Oddity(one.name, "size far from the cohort's", detail)
+            yield Oddity(facts.name, "size far from the cohort's", detail)
         elif posed and (order := _swapped(extent, middle)):
             detail = f"x, y, z look like the cohort's {order}; check the order of axes"
-            yield Oddity(one.name, "axes look swapped", detail)
+            yield Oddity(facts.name, "axes look swapped", detail)
         elif posed and np.abs(extent - middle).max() > np.log(2):
             axis = int(np.abs(extent - middle).argmax())
             detail = (
                 f"along {'xyz'[axis]} {np.exp(extent - middle)[axis]:.2g} times the cohort's; is "
                 "the voxel size right?"
             )
-            yield Oddity(one.name, "extent far from the cohort's", detail)
+            yield Oddity(facts.name, "extent far from the cohort's", detail)
 
 
 def _scatter(values: NDArray[np.float64]) -> float:
-    """Return the standard deviation as the median deviation tells it."""
+    """Return the standard deviation, estimated robustly by the median absolute deviation."""
     return float(1.4826 * np.median(np.abs(values - np.median(values))))
 
 
 def _swapped(extent: NDArray[np.float64], usual: NDArray[np.float64]) -> str:
-    """Return the order of axes that explains logarithmic extents far better than x, y, z."""
+    """Return the order of axes that fits log extents far better than x, y, z; "" if none."""
 
     def misfit(order: tuple[int, ...]) -> float:
         return float(np.abs(extent - usual[list(order)]).sum())
@@ -228,15 +224,15 @@ def _swapped(extent: NDArray[np.float64], usual: NDArray[np.float64]) -> str:
 
 
 def summarised(oddities: Sequence[Oddity], at_most: int, specimens: int) -> Iterator[str]:
-    """Yield a line for each oddity, or one for all specimens that share it if over ``at_most``."""
+    """Yield a line per oddity, or one line for more than ``at_most`` specimens that share it."""
     kinds: dict[str, list[Oddity]] = {}
     for oddity in oddities:
         kinds.setdefault(oddity.kind, []).append(oddity)
     for kind, some in kinds.items():
         if len(some) <= at_most:
-            yield from (f"{one.specimen}: {kind}: {one.detail}" for one in some)
+            yield from (f"{oddity.specimen}: {kind}: {oddity.detail}" for oddity in some)
             continue
-        worst = max(some, key=lambda one: len(one.ids))
+        worst = max(some, key=lambda oddity: len(oddity.ids))
         yield (
             f"{kind}: {len(some)} of {specimens} specimens, for example {worst.specimen}: "
             f"{worst.detail}"

@@ -8,7 +8,7 @@ from eutely import evaluation
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import Evaluation
-from eutely.execute import Progress
+from eutely.progress import Progress, silent
 from eutely.specimen import Specimen
 from eutely.tasks.annotate import annotate
 
@@ -18,7 +18,7 @@ def name(
     specimens: Sequence[Specimen],
     *,
     workers: int | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Atlas:
     """Return the atlas with names for its cells, by the greedy majority rule (section 3.3).
 
@@ -31,7 +31,7 @@ def name(
     workers
         where to run, see `eutely.build`.
     progress
-        callback for (specimens done, specimens in all).
+        callback for long-running work.
     """
     labels = [specimen.names or ("",) * len(specimen) for specimen in specimens]
     if not any(any(row) for row in labels):
@@ -47,7 +47,7 @@ def evaluate(
     *,
     adapt: bool | None = None,
     workers: int | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Evaluation:
     """Return the share of named nuclei that the atlas names right, in each specimen.
 
@@ -62,7 +62,7 @@ def evaluate(
     workers
         where to run, see `eutely.build`.
     progress
-        callback for (specimens done, specimens in all).
+        callback for long-running work.
     """
     if not any(atlas.names):
         raise AtlasError("the atlas has no names yet; give it some with 'eutely name' first")

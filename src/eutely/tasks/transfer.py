@@ -1,4 +1,4 @@
-"""Names from one segmentation of a volume to another one of the same volume."""
+"""Transfer of names from one segmentation of a volume to another of the same volume."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from eutely.errors import EutelyError
 from eutely.specimen import Specimen
 
 LIMIT = 1.0
-"""Largest distance of two nuclei taken for one, in median radii of the true ones."""
+"""Largest distance of two nuclei that are identified, in median radii of the true nuclei."""
 
 
 @dataclass(frozen=True, eq=False)
 class Transfer:
-    """Which nucleus of a prediction is which true one.
+    """Correspondence of predicted and true nuclei.
 
     Attributes
     ----------
     predicted
-        the prediction, with the names of its true nuclei.
+        the prediction, with the names of the true nuclei.
     partners
-        (n,) int64, for each predicted nucleus the row of its true one, or -1: spurious.
+        (n,) int64, for each predicted nucleus the row of its true nucleus, -1 if spurious.
     missed
-        (k,) int64, ids of true nuclei that nothing was found for.
+        (k,) int64, ids of true nuclei without a predicted nucleus.
     overlap
-        voxels in both segmentations by voxels in either, over everything; NaN for tables.
+        voxels in both segmentations divided by voxels in either; NaN for tables.
     overlaps
-        (n,) float64, the same of each predicted nucleus and its true one; NaN without one.
+        (n,) float64, the same for each predicted and its true nucleus; NaN if spurious.
     limit
-        largest distance that was allowed, in the unit; NaN for volumes.
+        largest allowed distance, in the unit of the specimens; NaN for volumes.
     """
 
     predicted: Specimen
@@ -45,22 +45,22 @@ class Transfer:
 
     @property
     def found(self) -> int:
-        """Number of true nuclei that were found."""
+        """Number of true nuclei with a predicted nucleus."""
         return int((self.partners >= 0).sum())
 
     @property
     def spurious(self) -> int:
-        """Number of predicted nuclei that are no true ones."""
+        """Number of predicted nuclei without a true nucleus."""
         return int((self.partners < 0).sum())
 
 
 def by_distance(truth: Specimen, predicted: Specimen, limit: float | None = None) -> Transfer:
-    """Take the nearest nuclei of two tables for the same, the nearest pairs first.
+    """Identify the nuclei of two tables by distance, the nearest pairs first.
 
     Parameters
     ----------
     truth, predicted
-        nuclei of one individual in one frame and unit.
+        nuclei of the same individual in the same frame and unit.
     limit
         largest distance, in that unit; None for the median radius of the true nuclei.
     """
@@ -73,15 +73,15 @@ def by_distance(truth: Specimen, predicted: Specimen, limit: float | None = None
         radius = np.cbrt(truth.radii.prod(axis=1))
         if not np.isfinite(radius).any():
             raise EutelyError(
-                f"{truth.name} has no radii to tell how far nuclei may be apart; give --limit"
+                f"{truth.name} has no radii, from which the largest distance follows; give --limit"
             )
         limit = LIMIT * float(np.nanmedian(radius))
     pairs = KDTree(truth.centroids).sparse_distance_matrix(
         KDTree(predicted.centroids), limit, output_type="ndarray"
     )
     partners = _greedy(pairs["j"], pairs["i"], pairs["v"], len(predicted))
-    nothing = np.full(len(predicted), np.nan)
-    return _transfer(truth, predicted, partners, float("nan"), nothing, limit)
+    overlaps = np.full(len(predicted), np.nan)
+    return _transfer(truth, predicted, partners, float("nan"), overlaps, limit)
 
 
 def by_overlap(
@@ -89,26 +89,26 @@ def by_overlap(
     predicted: Specimen,
     planes: Iterable[tuple[NDArray[np.integer], NDArray[np.integer]]],
 ) -> Transfer:
-    """Take segments that share the most voxels for the same (supplement E of the paper).
+    """Identify segments that share the most voxels (supplement E of the paper).
 
-    Each predicted segment is offered to the true one with which it shares the most voxels; of
-    several that want the same one, that with the most gets it.
+    Each predicted segment prefers the true segment with which it shares the most voxels; of several
+    that prefer the same true segment, that with the most shared voxels gets it.
 
     Parameters
     ----------
     truth, predicted
         nuclei of both volumes; their ids are the labels.
     planes
-        the same parts of both volumes, true one first: labels, 0 for the background.
+        the same planes of the true and of the predicted volume: labels, 0 for the background.
     """
     pairs: dict[tuple[int, int], int] = {}
     volume = np.zeros(2, np.int64)
     union = 0
-    for true, found in planes:
-        volume += [(true != 0).sum(), (found != 0).sum()]
-        union += int(((true != 0) | (found != 0)).sum())
-        both = (true != 0) & (found != 0)
-        labels = np.stack([true[both].astype(np.int64), found[both].astype(np.int64)], axis=1)
+    for true, guess in planes:
+        volume += [(true != 0).sum(), (guess != 0).sum()]
+        union += int(((true != 0) | (guess != 0)).sum())
+        both = (true != 0) & (guess != 0)
+        labels = np.stack([true[both].astype(np.int64), guess[both].astype(np.int64)], axis=1)
         keys, counts = np.unique(labels, axis=0, return_counts=True)
         for (a, b), count in zip(keys.tolist(), counts.tolist(), strict=True):
             pairs[a, b] = pairs.get((a, b), 0) + count
@@ -120,8 +120,8 @@ def by_overlap(
         if count > best.get(number, (0, 0))[0]:
             best[number] = (count, row_of[a])
     numbers = np.array(sorted(best), dtype=np.int64)
-    shared = np.array([best[one][0] for one in numbers.tolist()], dtype=np.int64)
-    rows = np.array([best[one][1] for one in numbers.tolist()], dtype=np.int64)
+    shared = np.array([best[number][0] for number in numbers.tolist()], dtype=np.int64)
+    rows = np.array([best[number][1] for number in numbers.tolist()], dtype=np.int64)
     partners = _greedy(numbers, rows, -shared.astype(np.float64), len(predicted))
     overlaps = np.full(len(predicted), np.nan)
     sizes = truth.features["voxels"], predicted.features["voxels"]
@@ -138,7 +138,7 @@ def _greedy(
     costs: NDArray[np.float64],
     count: int,
 ) -> NDArray[np.int64]:
-    """Return the partner of each predicted nucleus; cheapest pairs first, each nucleus once."""
+    """Return (count,), the partner of each predicted nucleus; cheapest pairs first."""
     partners = np.full(count, -1, np.int64)
     taken: set[int] = set()
     for at in np.lexsort((predicted, true, costs)).tolist():
@@ -156,7 +156,7 @@ def _transfer(
     overlaps: NDArray[np.float64],
     limit: float,
 ) -> Transfer:
-    own = truth.names or tuple(map(str, truth.ids.tolist()))
-    names = tuple(own[row] if row >= 0 else "" for row in partners.tolist())
+    true_names = truth.names or tuple(map(str, truth.ids.tolist()))
+    names = tuple(true_names[row] if row >= 0 else "" for row in partners.tolist())
     missed = truth.ids[np.setdiff1d(np.arange(len(truth)), partners)]
     return Transfer(replace(predicted, names=names), partners, missed, overlap, overlaps, limit)

@@ -21,7 +21,7 @@ from eutely.find.refine.rounds import joint_round
 from eutely.frame import Frame
 from eutely.learned import Learned, Parameters
 from eutely.multi import synchronise
-from eutely.pairs import PairCosts, match_pairs
+from eutely.pairs import PairRules, match_pairs
 from eutely.steps import Context, Run, step
 
 log = logging.getLogger("eutely")
@@ -73,8 +73,10 @@ def realigned(
     mean of the cliques: pairs of warped specimens agree much better (docs/results.md).
     """
     settings = context.settings
-    pair = PairCosts(parameters, settings.learn.c0, neighbours=settings.costs.neighbours)
-    affine = realign(before, pair, settings.realign, context.executor)
+    rules = PairRules(
+        parameters, settings.learn.c0, settings.costs.neighbours, effort="fast"
+    )
+    affine = realign(before, rules, settings.realign, context.executor)
     if not frame.body.smooth:
         return affine
     rough = synchronised(context, _matched(context, affine, parameters, "fast"))
@@ -91,16 +93,14 @@ def _matched(
     context: Context, specimens: Aligned, parameters: Parameters, effort: str
 ) -> Matchings:
     settings = context.settings
-    pair = PairCosts(
-        parameters, settings.multi.c0, neighbours=settings.costs.neighbours, effort=effort
-    )
+    rules = PairRules(parameters, settings.multi.c0, settings.costs.neighbours, effort=effort)
     return match_pairs(
         specimens.frames,
         specimens.radii,
-        pair,
+        rules,
         context.executor,
         allowed=settings.multi.synchronisation == "sparse",
-        progress=lambda done, total: context.progress("matching all pairs", done, total, ""),
+        on_done=lambda done, total: context.progress("matching all pairs", done, total, ""),
     )
 
 

@@ -17,7 +17,7 @@ from eutely.find.learn.study import Study, optimise
 from eutely.frame import Points
 from eutely.learned import Learned, Parameters, Trial, Triple
 from eutely.multi import cycle_loss, synchronisation_loss
-from eutely.pairs import PairCosts, candidates_of_a_pair, cost_of_a_match, match_pairs
+from eutely.pairs import PairRules, candidates_of_a_pair, cost_of_a_match, match_pairs
 from eutely.steps import Context
 
 log = logging.getLogger("eutely")
@@ -60,8 +60,9 @@ class Lesson:
 
     def matchings(self, parameters: Parameters, *, dense: bool, neighbours: int) -> Matchings:
         """Match all pairs, as fast as the solver can."""
-        costs = PairCosts(parameters, self.context.settings.learn.c0, dense, neighbours)
-        return match_pairs(self.frames, self.radii, costs, self.context.executor, allowed=True)
+        c0 = self.context.settings.learn.c0
+        rules = PairRules(parameters, c0, neighbours, dense, effort="fast")
+        return match_pairs(self.frames, self.radii, rules, self.context.executor, allowed=True)
 
     def loss(self, matchings: Matchings) -> int:
         """Return the loss that the settings ask for."""
@@ -136,8 +137,8 @@ def learn(specimens: Aligned, spacing: float, context: Context) -> Learned:
             chosen[stage] = best.number
         if stage == "linear":
             parameters = calibrated(parameters, lesson)
-    pair = PairCosts(parameters, settings.c0, neighbours=context.settings.costs.neighbours)
-    cost = cost_of_a_match(lesson.frames, lesson.radii, pair, context.executor)
+    rules = PairRules(parameters, settings.c0, context.settings.costs.neighbours)
+    cost = cost_of_a_match(lesson.frames, lesson.radii, rules, context.executor)
     parameters = parameters.scaled(max(cost, 1e-6) / TYPICAL)
     log.info("learned: %s", parameters)
     return Learned(parameters, drawn, tuple(trials), chosen)

@@ -1,4 +1,4 @@
-"""Label volumes, opened without reading them: one file a format behind ``open_volume``."""
+"""Label volumes, opened without reading them: one module per format behind `open_volume`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,29 +17,29 @@ __all__ = ["SUFFIXES", "Volume", "is_zarr", "open_volume", "write_volume"]
 is_zarr = zarr.is_zarr
 
 SUFFIXES = (*tiff.SUFFIXES, *zarr.SUFFIXES, *hdf5.SUFFIXES, *nrrd.SUFFIXES)
-"""How names of label volumes end; longer ones first where one ends in another."""
+"""Endings of the names of label volumes, longer endings first."""
 
 
 @contextmanager
 def open_volume(
     path: Path, voxel_size: VoxelSize | None = None, dataset: str | None = None
 ) -> Iterator[Volume]:
-    """Open a label volume for reading block by block; see ``Volume``.
+    """Open a label volume for reading block by block; see `Volume`.
 
     Parameters
     ----------
     path
         TIFF, OME-Zarr, HDF5 or NRRD.
     voxel_size
-        x, y, z in micrometres; wins over what the file says.
+        x, y, z in micrometres; takes precedence over the file.
     dataset
         path inside an HDF5 file that holds several volumes.
 
     Raises
     ------
     ReadError
-        when the file is broken, or holds no three-dimensional whole numbers, or neither the file
-        nor ``voxel_size`` tells the size of a voxel.
+        if the file is damaged, is no three-dimensional array of whole numbers, or if neither the
+        file nor ``voxel_size`` gives the size of a voxel.
     """
     if is_zarr(path):
         opened = zarr.open_zarr(path)
@@ -59,7 +59,7 @@ _Writer = Callable[[NDArray[np.integer], Path, VoxelSize], None]
 def write_volume(
     labels: NDArray[np.integer], path: str | Path, voxel_size: VoxelSize | float
 ) -> None:
-    """Write a label volume whole or not at all, in the format that the name's end tells.
+    """Write a label volume, completely or not at all, in the format of the name's suffix.
 
     Parameters
     ----------

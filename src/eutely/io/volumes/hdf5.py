@@ -1,4 +1,4 @@
-"""Label volumes in HDF5, as ilastik and Fiji write them."""
+"""Label volumes in HDF5, as written by ilastik and Fiji."""
 
 import json
 from collections.abc import Iterator
@@ -13,14 +13,15 @@ from eutely.errors import ReadError
 from eutely.io.volumes.volume import BROKEN, Volume, VoxelSize, broken, grid_parts
 
 SUFFIXES = (".h5", ".hdf5", ".hdf")
+"""Endings of HDF5 files."""
 
 SIZE = "element_size_um"
-"""Attribute with the voxel size z, y, x."""
+"""Attribute with the voxel size z, y, x in micrometres."""
 
 
 @contextmanager
 def open_hdf5(path: Path, name: str | None = None) -> Iterator[Volume]:
-    """Open the dataset ``name``, or the only one that can be a label volume."""
+    """Open the dataset ``name``, or the only dataset that can be a label volume."""
     import h5py
 
     try:
@@ -31,7 +32,7 @@ def open_hdf5(path: Path, name: str | None = None) -> Iterator[Volume]:
         try:
             dataset = _dataset(file, path) if name is None else file.get(name)
             if not isinstance(dataset, h5py.Dataset):
-                raise ReadError(f"{path}: no dataset '{name}'")
+                raise ReadError(f"{path}: no dataset '{name}'; check its path in the file")
             volume = _volume(path, dataset)
         except BROKEN as error:
             raise broken(path, error) from error
@@ -39,25 +40,25 @@ def open_hdf5(path: Path, name: str | None = None) -> Iterator[Volume]:
 
 
 def _dataset(file: Any, path: Path) -> Any:
-    """Return the dataset that holds labels, or say which there are."""
+    """Return the only dataset that can be a label volume; the error lists several."""
     import h5py
 
-    found: list[Any] = []
+    datasets: list[Any] = []
     file.visititems(
-        lambda _, node: found.append(node) if isinstance(node, h5py.Dataset) else None,
+        lambda _, node: datasets.append(node) if isinstance(node, h5py.Dataset) else None,
     )
-    solid = [one for one in found if sum(length > 1 for length in one.shape or ()) >= 3]
-    whole = [one for one in solid if one.dtype.kind in "iu"]
-    # With nothing to choose from, the checks of a volume say best what is wrong.
-    for some in (whole, solid, found):
+    solid = [dataset for dataset in datasets if sum(n > 1 for n in dataset.shape or ()) >= 3]
+    whole = [dataset for dataset in solid if dataset.dtype.kind in "iu"]
+    # A single dataset that is no label volume is returned: the checks of a volume explain it.
+    for some in (whole, solid, datasets):
         if len(some) == 1:
             return some[0]
         if some:
-            names = ", ".join(str(one.name).lstrip("/") for one in some[:10])
+            names = ", ".join(str(dataset.name).lstrip("/") for dataset in some[:10])
             raise ReadError(
                 f"{path}: several datasets ({names}); name one: {path}:{names.split(', ')[0]}"
             )
-    raise ReadError(f"{path}: no dataset in the file")
+    raise ReadError(f"{path}: no dataset in the file, expected a label volume")
 
 
 def _volume(path: Path, dataset: Any) -> Volume:
@@ -81,7 +82,7 @@ def _volume(path: Path, dataset: Any) -> Volume:
 
 
 def _axes(dataset: Any) -> str:
-    """Return the names of the axes: those of ilastik, or z, y, x where more than one voxel is."""
+    """Return the names of the axes: those of ilastik, or z, y, x for axes longer than 1."""
     if "axistags" in dataset.attrs:
         tags = json.loads(dataset.attrs["axistags"])["axes"]
         if len(tags) == dataset.ndim:

@@ -1,4 +1,4 @@
-"""Label volumes in NRRD, the data in the same file or in another, raw or compressed."""
+"""Label volumes in NRRD, with the data in the same or in another file, raw or compressed."""
 
 import bz2
 import gzip
@@ -21,6 +21,7 @@ from eutely.io.volumes.volume import (
 )  # fmt: skip
 
 SUFFIXES = (".nrrd", ".nhdr")
+"""Endings of NRRD files and headers."""
 
 _TYPES = {
     "signed char": "i1", "int8": "i1", "int8_t": "i1",
@@ -62,8 +63,8 @@ def _volume(path: Path, header: dict[str, Any], file: IO[bytes]) -> Volume:
     order = "<" if header.get("endian", "little") == "little" else ">"
     dtype = np.dtype(order + _TYPES[str(header["type"])])
     start = file.tell()
-    # In a NRRD the first axis varies fastest, so that the array's axes are those of the header
-    # turned round: z, y, x where it says x, y, z.
+    # In NRRD the first axis varies fastest, so that the axes of the array are those of the header
+    # reversed: z, y, x for x, y, z.
     long = [index for index, length in enumerate(sizes) if length > 1]
     axes = ["c"] * len(sizes)
     if len(long) == 3 or len(sizes) == 3:
@@ -90,7 +91,7 @@ def _parts(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
 ) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
-    """Yield slabs as they come out of the file."""
+    """Yield slabs in the order of the file."""
     encoding = str(header.get("encoding", "raw")).lower()
     lines = int(header.get("line skip", header.get("lineskip", 0)))
     skip = int(header.get("byte skip", header.get("byteskip", 0)))
@@ -121,7 +122,7 @@ def _parts(
 
 
 def _voxel_size(header: dict[str, Any], axes: list[str]) -> tuple[VoxelSize | None, str]:
-    """Return x, y, z in micrometres, or None and why."""
+    """Return x, y, z in micrometres, or None and the reason."""
     keep = [axes.index(axis) for axis in "xyz" if axis in axes]
     if len(keep) < 3:
         return None, "no three axes"

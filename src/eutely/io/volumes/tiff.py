@@ -25,6 +25,7 @@ from eutely.io.volumes.volume import (
 SUFFIXES = (
     ".ome.tif", ".ome.tiff", ".ome.btf", ".tif", ".tiff", ".btf", ".tf8", ".tf2",
 )  # fmt: skip
+"""Endings of TIFF files, longer endings first."""
 
 
 @contextmanager
@@ -33,32 +34,32 @@ def open_tiff(path: Path) -> Iterator[Volume]:
     import tifffile
 
     with ExitStack() as stack:
-        # It logs what is missing of a file that is cut off, and goes on with the rest of it.
-        complaints = stack.enter_context(_Complaints())
+        # tifffile only logs what is missing from a truncated file, and continues.
+        logged = stack.enter_context(_LoggedErrors())
         try:
             file = stack.enter_context(tifffile.TiffFile(path))
             volume = _volume(file, path)
-            complaints.check()
+            logged.check()
         except BROKEN as error:
             raise broken(path, error) from error
         yield volume
 
 
-class _Complaints(logging.Handler):
-    """Hears the errors that tifffile logs."""
+class _LoggedErrors(logging.Handler):
+    """Collects the errors that tifffile logs."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.heard: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the message."""
-        self.heard.append(record.getMessage())
+        self.messages.append(record.getMessage())
 
     def check(self) -> None:
-        """Raise what was heard first."""
-        if self.heard:
-            raise ValueError(self.heard[0])
+        """Raise the first error."""
+        if self.messages:
+            raise ValueError(self.messages[0])
 
     def __enter__(self) -> Self:
         logging.getLogger("tifffile").addHandler(self)
@@ -69,9 +70,9 @@ class _Complaints(logging.Handler):
 
 
 def _volume(file: Any, path: Path) -> Volume:
-    len(file.pages)  # looks for all of them
+    len(file.pages)  # reads the list of all pages
     series = file.series[0]
-    # A stack of pages that nobody named is one along z.
+    # A stack of pages along an unnamed axis is a stack along z.
     axes = re.sub(r"[iqo]", "z", series.axes.lower(), count=1)
     if axes.count("z") > 1:
         axes = series.axes.lower()
@@ -88,7 +89,7 @@ def _volume(file: Any, path: Path) -> Volume:
 
 
 def _parts(file: Any, series: Any) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
-    """Yield slabs of a series: straight from the file where it lies there as it is, or by page."""
+    """Yield slabs of a series: directly from the file if it is contiguous, or page by page."""
     shape = tuple(map(int, series.shape))
     outer, rest = shape[0], (0,) * (len(shape) - 1)
     if series.dataoffset is not None:
@@ -117,23 +118,23 @@ def _parts(file: Any, series: Any) -> Iterator[tuple[NDArray[np.integer], tuple[
 
 
 def _voxel_size(file: Any) -> tuple[VoxelSize | None, str]:
-    """Return x, y, z in micrometres, or None and why."""
+    """Return x, y, z in micrometres, or None and the reason."""
     if file.is_ome:
         return _ome_voxel_size(file.ome_metadata)
     if file.is_imagej:
-        told = file.imagej_metadata or {}
-        unit = str(told.get("unit", ""))
+        metadata = file.imagej_metadata or {}
+        unit = str(metadata.get("unit", ""))
         scale = in_micrometres(unit)
         tags = file.pages[0].tags
-        if scale is None or "spacing" not in told or "XResolution" not in tags:
+        if scale is None or "spacing" not in metadata or "XResolution" not in tags:
             return None, f"ImageJ unit '{unit}'" if unit else "ImageJ metadata without a unit"
         x, y = (_pixel_side(tags[f"{axis}Resolution"].value) for axis in "XY")
-        return _positive(x * scale, y * scale, abs(float(told["spacing"])) * scale)
+        return _positive(x * scale, y * scale, abs(float(metadata["spacing"])) * scale)
     return None, "neither OME nor ImageJ metadata"
 
 
 def _pixel_side(resolution: tuple[int, int]) -> float:
-    """Return the length of a pixel from the pixels per unit as a fraction."""
+    """Return the side of a pixel from the resolution (pixels, units of length)."""
     pixels, lengths = resolution
     return lengths / pixels if pixels else 0.0
 
@@ -164,12 +165,13 @@ def write_tiff(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -
     """Write a compressed OME-TIFF (BigTIFF where needed)."""
     import tifffile
 
-    if labels.dtype.itemsize == 8:  # OME knows no integers of 64 bits
+    if labels.dtype.itemsize == 8:  # OME has no integers of 64 bits
         least, most = int(labels.min(initial=0)), int(labels.max(initial=0))
         smaller = np.dtype(np.int32 if least < 0 else np.uint32)
         if most > np.iinfo(smaller).max or least < np.iinfo(smaller).min:
             raise WriteError(
-                f"OME-TIFF holds labels up to {2**32 - 1}, found {most}; write .zarr, .h5 or .nrrd"
+                f"the largest label is {most}, OME-TIFF holds labels up to {2**32 - 1}; write "
+                ".zarr, .h5 or .nrrd"
             )
         labels = labels.astype(smaller)
     metadata: dict[str, Any] = {"axes": "ZYX"}

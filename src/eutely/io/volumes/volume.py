@@ -24,16 +24,19 @@ VoxelSize = tuple[float, float, float]
 """x, y, z in micrometres."""
 
 BLOCK_BYTES = 2**23
-"""About how much of a volume is read at once, unless one chunk of it is more."""
+"""Approximate number of bytes read at once, unless a chunk is larger."""
 
 BROKEN = (
     OSError, ValueError, RuntimeError, LookupError, TypeError, EOFError, AttributeError,
     StopIteration, struct.error, zlib.error,
 )  # fmt: skip
-"""What the libraries raise on files that are cut off or otherwise damaged."""
+"""Errors that the libraries raise for truncated or otherwise damaged files."""
 
 _METRES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "c": 1e-2}
+"""Metres by prefix of the unit."""
+
 _PREFIXES = {"nano": "n", "micro": "u", "milli": "m", "centi": "c", "µ": "u", "μ": "u"}
+"""Prefixes of units, and their short forms."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Volume:
     Attributes
     ----------
     path
-        where it is, with the path inside the file where there is one.
+        of the file, followed by the path inside the file if there is one.
     axes
         names of the file's axes, as many as ``stored`` has entries: ``x``, ``y``, ``z``, others.
     stored
@@ -51,12 +54,12 @@ class Volume:
     dtype
         of the labels.
     voxel_size
-        x, y, z in micrometres, or None where the file does not say.
+        x, y, z in micrometres, or None if the file does not specify it.
     parts
-        call that yields arrays in the file's order of axes, with the index of the first entry:
+        function that yields arrays with the axes of the file, and the index of their first entry:
         a grid in C order.
     why_unknown
-        what the file says instead of a voxel size.
+        why the file has no voxel size.
     """
 
     path: str
@@ -65,7 +68,7 @@ class Volume:
     dtype: np.dtype[np.generic]
     voxel_size: VoxelSize | None
     parts: Callable[[], Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]]
-    why_unknown: str = "the file does not say"
+    why_unknown: str = "the file does not specify it"
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -75,12 +78,12 @@ class Volume:
 
     @property
     def size(self) -> VoxelSize:
-        """x, y, z in micrometres, of a volume that was checked."""
+        """x, y, z in micrometres, of a checked volume."""
         assert self.voxel_size is not None
         return self.voxel_size
 
     def blocks(self) -> "Iterator[Block]":
-        """Read the volume: labels with axes z, y, x, and index of the first voxel of each block."""
+        """Yield blocks: labels with axes z, y, x, and the index of their first voxel."""
         keep = [self.axes.index(axis) for axis in "zyx"]
         drop = tuple(index for index in range(len(self.axes)) if index not in keep)
         order = np.argsort(np.argsort(keep))
@@ -92,7 +95,7 @@ class Volume:
             raise broken(self.path, error) from error
 
     def planes(self) -> Iterator[NDArray[np.integer]]:
-        """Read the volume plane by plane: labels (y, x) for each z, in order."""
+        """Yield planes: labels (y, x) for each z, in order."""
         _, height, width = self.shape
         slab: NDArray[np.integer] = np.zeros((0, height, width), self.dtype)
         begin = 0
@@ -105,15 +108,17 @@ class Volume:
         yield from slab
 
     def checked(self, voxel_size: VoxelSize | None) -> "Volume":
-        """Return the volume with its final voxel size; refuse what are no labels in space."""
+        """Return the volume with its final voxel size; raise unless it has labels in three axes."""
         if self.dtype.kind not in "iu":
             raise ReadError(
-                f"{self.path}: voxels are {self.dtype}, expected whole numbers (one label a "
-                "nucleus); convert the segmentation to integers"
+                f"{self.path}: voxels are {self.dtype}, expected whole numbers (one label "
+                "per nucleus); convert the segmentation to integers"
             )
         for axis, length in zip(self.axes, self.stored, strict=True):
             if axis not in "zyx" and length > 1:
-                advice = "" if "z" in self.axes else "; if it is z, say so in the file's metadata"
+                advice = (
+                    "" if "z" in self.axes else "; if it is z, name it so in the file's metadata"
+                )
                 raise ReadError(
                     f"{self.path}: axis {axis} has {length} entries, expected one channel and one "
                     f"time point with axes z, y, x{advice}"
@@ -131,14 +136,14 @@ class Volume:
             return self
         if self.voxel_size is not None and not np.allclose(voxel_size, self.voxel_size, rtol=1e-3):
             log.warning(
-                "%s: the file says voxels of %s um, using %s um as asked",
+                "%s: the file has voxels of %s um, using %s um as requested",
                 self.path, triple(self.voxel_size), triple(voxel_size),
             )  # fmt: skip
         return replace(self, voxel_size=voxel_size)
 
 
 def triple(values: Sequence[float]) -> str:
-    """Return x, y, z as people write them."""
+    """Return x, y, z as text, such as 0.2 x 0.2 x 0.5."""
     return " x ".join(f"{value:.4g}" for value in values)
 
 
@@ -151,7 +156,7 @@ def broken(path: Path | str, error: BaseException) -> ReadError:
 
 
 def in_micrometres(unit: str | None) -> float | None:
-    r"""Return how many micrometres a unit is, or None where it is none of length.
+    r"""Return the length of a unit in micrometres, or None if it is no unit of length.
 
     >>> in_micrometres("nanometer"), in_micrometres("mm"), in_micrometres("\\u00B5m")
     (0.001, 1000.0, 1.0)

@@ -19,12 +19,14 @@ from eutely.io.volumes.volume import (
 )  # fmt: skip
 
 SUFFIXES = (".ome.zarr", ".zarr")
+"""Endings of Zarr folders, longer endings first."""
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
+"""Files by which a folder is recognised as Zarr."""
 
 
 def is_zarr(path: Path) -> bool:
-    """Tell whether a folder is a Zarr array or group, and not a folder of specimens."""
+    """Return whether a folder is a Zarr array or group, and not a folder of specimens."""
     return path.is_dir() and (
         path.name.lower().endswith(SUFFIXES) or any((path / mark).is_file() for mark in _MARKS)
     )
@@ -48,14 +50,14 @@ def open_zarr(path: Path) -> Iterator[Volume]:
 
 
 def _ome(group: Any) -> Mapping[str, Any]:
-    """Return the OME metadata of a group, where 0.5 and where 0.4 keep it."""
+    """Return the OME metadata of a group, from the place of version 0.5 or 0.4."""
     attributes = dict(group.attrs)
-    told = attributes.get("ome", attributes)
-    return told if isinstance(told, dict) else {}
+    metadata = attributes.get("ome", attributes)
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _image(group: Any, path: Path) -> tuple[Any, str]:
-    """Return the group of the label image: below ``labels``, the group itself, or series 0."""
+    """Return the group of the label image: in ``labels``, the group itself, or series 0."""
     import zarr
 
     names = []
@@ -86,15 +88,15 @@ def _level(group: Any, path: str) -> Volume:
     named = [axis if isinstance(axis, dict) else {"name": axis} for axis in image.get("axes", [])]
     names = "".join(str(axis["name"]).lower()[:1] for axis in named)
     scale = np.ones(len(named))
-    found = False
+    scaled = False
     for source in (level, image):
         for transformation in source.get("coordinateTransformations", []):
             if transformation.get("type") == "scale" and "scale" in transformation:
                 scale = scale * np.asarray(transformation["scale"], dtype=np.float64)
-                found = True
+                scaled = True
     size: VoxelSize | None = None
     why = "OME metadata without a scale"
-    if found and set("xyz") <= set(names):
+    if scaled and set("xyz") <= set(names):
         units = {axis: in_micrometres(named[names.index(axis)].get("unit")) for axis in "xyz"}
         sides = [scale[names.index(axis)] * (units[axis] or 0.0) for axis in "xyz"]
         why = "OME metadata with a scale but without units"
@@ -118,7 +120,7 @@ def _volume(path: Path, array: Any, axes: str, size: VoxelSize | None, why: str)
 
 
 def write_zarr(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -> None:
-    """Write an OME-Zarr 0.5 label image of one level in chunks of 128 voxels a side."""
+    """Write an OME-Zarr 0.5 label image of one level in chunks of 128^3 voxels."""
     import zarr
 
     axes = [{"name": axis, "type": "space", "unit": "micrometer"} for axis in "zyx"]
