@@ -17,8 +17,8 @@ def random_motions(cohort: list[Specimen], seed: int) -> list[Specimen]:
     rng = np.random.default_rng(seed)
     turns = Rotation.random(len(cohort), rng=rng).as_matrix()
     return [
-        one.moved(turn, rng.normal(0, 1000, 3)).take(rng.permutation(len(one)))
-        for one, turn in zip(cohort, turns, strict=True)
+        specimen.moved(turn, rng.normal(0, 1000, 3)).take(rng.permutation(len(specimen)))
+        for specimen, turn in zip(cohort, turns, strict=True)
     ]
 
 
@@ -50,10 +50,10 @@ def positions(specimen: Specimen) -> dict[str, Array]:
 
 def rotation_to(specimen: Specimen, target: dict[str, Array]) -> Array:
     """Return the rotation of ``specimen`` to ``target`` by the cells that both have."""
-    own = positions(specimen)
-    shared = [name for name in own if name in target]
+    place_of = positions(specimen)
+    shared = [name for name in place_of if name in target]
     return kabsch(
-        np.array([own[name] for name in shared]), np.array([target[name] for name in shared])
+        np.array([place_of[name] for name in shared]), np.array([target[name] for name in shared])
     )
 
 
@@ -63,19 +63,19 @@ def consensus(cohort: list[Specimen], rounds: int = 4) -> dict[str, Array]:
     for _ in range(rounds):
         places: dict[str, list[Array]] = {}
         for specimen in cohort:
-            own = positions(specimen)
-            shared = [name for name in own if name in mean]
-            points = np.array([own[name] for name in shared])
+            place_of = positions(specimen)
+            shared = [name for name in place_of if name in mean]
+            points = np.array([place_of[name] for name in shared])
             target = np.array([mean[name] for name in shared])
             scale = np.sqrt(target.var(0).sum() / points.var(0).sum())
             turn = kabsch(points, target) * scale
-            moved = (np.array(list(own.values())) - points.mean(0)) @ turn.T + target.mean(0)
-            for name, place in zip(own, moved, strict=True):
+            moved = (np.array(list(place_of.values())) - points.mean(0)) @ turn.T + target.mean(0)
+            for name, place in zip(place_of, moved, strict=True):
                 places.setdefault(name, []).append(place)
         mean = {
-            name: np.mean(found, axis=0)
-            for name, found in places.items()
-            if len(found) > len(cohort) / 2
+            name: np.mean(points, axis=0)
+            for name, points in places.items()
+            if len(points) > len(cohort) / 2
         }
     return mean
 

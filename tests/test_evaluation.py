@@ -29,11 +29,11 @@ def test_case_does_not_matter_and_unmatched_do_not_vote() -> None:
 
 def test_pre_atlas_counts_unmatched_and_unlabelled_cliques_as_wrong() -> None:
     cohort = [worm("one", ["A", "B", "C"]), worm("two", ["A", "B", "C"])]
-    found = pre_atlas(cohort, [np.array([0, 1, -1]), np.array([0, 2, 1])])
+    result = pre_atlas(cohort, [np.array([0, 1, -1]), np.array([0, 2, 1])])
     # The alphabet breaks the tie for cell 1: it becomes B; cell 2 has no name left.
-    assert [row.correct for row in found.scores] == [2, 1]
-    assert found.mean == pytest.approx(0.5)
-    assert found.as_dict()["accuracy"]["n"] == 2
+    assert [row.correct for row in result.scores] == [2, 1]
+    assert result.mean == pytest.approx(0.5)
+    assert result.as_dict()["accuracy"]["n"] == 2
 
 
 def test_unnamed_nuclei_do_not_count() -> None:

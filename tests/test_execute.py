@@ -42,11 +42,11 @@ pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 def opened() -> Iterator[dict[str, Executor]]:
     """All executors, opened once for the module."""
     with (
-        open_executor(1) as one,
+        open_executor(1) as single,
         open_executor(3) as three,
         open_executor("local:2") as dask,
     ):
-        yield {"one thread": one, "three threads": three, "dask": dask}
+        yield {"one thread": single, "three threads": three, "dask": dask}
 
 
 @pytest.fixture(params=["one thread", "three threads", "dask"])
@@ -65,8 +65,8 @@ def test_no_items_no_results(executor: Executor) -> None:
 
 def test_shared_values_come_first(executor: Executor) -> None:
     table = np.arange(2.0 * SMALL)
-    found = list(executor.map(weighted, [5, 7], shared=(table, 0.5)))
-    assert found == [2.5, 3.5]
+    results = list(executor.map(weighted, [5, 7], shared=(table, 0.5)))
+    assert results == [2.5, 3.5]
 
 
 def test_a_changed_shared_value_is_seen(executor: Executor) -> None:
@@ -96,9 +96,9 @@ def test_progress_ends_at_the_total(executor: Executor) -> None:
 
 def test_the_first_failing_item_is_the_error(executor: Executor) -> None:
     """Unchanged in type and message, after all results before it, whoever failed first."""
-    found = []
+    results = []
     with pytest.raises(SpecimenError, match="item 5 is bad"):
-        found.extend(executor.map(fail_from_five, range(20), chunk=1))
+        results.extend(executor.map(fail_from_five, range(20), chunk=1))
     assert list(executor.map(square, range(3))) == [0, 1, 4], "usable afterwards"
 
 
@@ -148,8 +148,8 @@ def test_large_shared_values_reach_a_process_once(opened: dict[str, Executor]) -
 
 def test_a_killed_worker_costs_time_only(opened: dict[str, Executor], tmp_path: Path) -> None:
     table = np.arange(float(SMALL))
-    found = list(opened["dask"].map(die_once, range(20), shared=(str(tmp_path), table), chunk=1))
-    assert found == [float(item) for item in range(20)]
+    results = list(opened["dask"].map(die_once, range(20), shared=(str(tmp_path), table), chunk=1))
+    assert results == [float(item) for item in range(20)]
     assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
 
 

@@ -1,4 +1,4 @@
-"""Compilation: said once, when it takes long; kept on disk."""
+"""Compilation: announced once, if it takes long; cached on disk."""
 
 import logging
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ from eutely.kernel import PATIENCE, _Announcement
 
 
 def compilations(monkeypatch, caplog, seconds, of="eutely.solver.local"):
-    """Let a listener see compilations of so many seconds; return what was said."""
+    """Let a listener see compilations that take ``seconds``; return the log."""
     clock = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     event = SimpleNamespace(

@@ -57,10 +57,10 @@ def exhaustive(problem: PairProblem) -> np.ndarray:
 
 def partitions(sizes: list[int]) -> list[list[np.ndarray]]:
     """Return the labels of all cliques that a cohort can have."""
-    found: list[list[np.ndarray]] = [[]]
+    partitions: list[list[np.ndarray]] = [[]]
     for size in sizes:
         longer = []
-        for labels in found:
+        for labels in partitions:
             count = 1 + max((int(row.max()) for row in labels if len(row)), default=-1)
             for choice in product(range(-1, count), repeat=size):
                 joined = [c for c in choice if c >= 0]
@@ -68,8 +68,8 @@ def partitions(sizes: list[int]) -> list[list[np.ndarray]]:
                     fresh = iter(range(count, count + size))
                     row = np.array([c if c >= 0 else next(fresh) for c in choice], np.int32)
                     longer.append([*labels, row])
-        found = longer
-    return found
+        partitions = longer
+    return partitions
 
 
 def least_cost(joint: MultiProblem) -> float:

@@ -13,6 +13,7 @@ from numba.core import event
 F = TypeVar("F", bound=Callable[..., object])
 
 PACKAGE = Path(__file__).parent
+"""Folder of the package."""
 
 PATIENCE = 2.0
 """Seconds of compilation in a process after which the user is informed, once."""

@@ -194,9 +194,9 @@ def test_an_atlas_costs_what_its_gaussians_say(given_, k_min, nu):
         for b in range(len(p.labels)):
             i, s, j, t = p.owners[a], p.labels[a], p.owners[b], p.labels[b]
             if i < j and s != t:
-                found = pair_cost(p, a, b)
-                assert found == pytest.approx(expected.get((i, s, j, t), 0), rel=1e-4, abs=1e-4)
-                assert found == pair_cost(p, b, a)
+                cost = pair_cost(p, a, b)
+                assert cost == pytest.approx(expected.get((i, s, j, t), 0), rel=1e-4, abs=1e-4)
+                assert cost == pair_cost(p, b, a)
 
 
 @given(atlases())

@@ -54,7 +54,7 @@ def test_single_problem_is_written_without_gm(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "instead", "words"),
+    ("original", "instead", "words"),
     [
         ("p 2 2 3 1", "p 2 2 3", "line 2 is incomplete"),
         ("p 2 2 3 1", "p 2 2 -3 1", "line 2 has a negative count"),
@@ -80,8 +80,8 @@ def test_single_problem_is_written_without_gm(tmp_path):
         (SMALL, "p 1 1 99999999999999 0\n", "line 1 announces more"),
     ],
 )
-def test_malformed_files_are_refused_with_the_line(tmp_path, found, instead, words):
-    (tmp_path / "bad.dd").write_text(SMALL.replace(found, instead, 1))
+def test_malformed_files_are_refused_with_the_line(tmp_path, original, instead, words):
+    (tmp_path / "bad.dd").write_text(SMALL.replace(original, instead, 1))
     with pytest.raises(ReadError, match=words):
         read_dd(tmp_path / "bad.dd")
 

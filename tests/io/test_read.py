@@ -21,7 +21,7 @@ def test_a_folder_stands_for_its_specimens_in_the_order_of_names(tmp_path, caplo
     (tmp_path / "notes.txt").write_text("remember the worms")
     (tmp_path / "folder").mkdir()
     with caplog.at_level(logging.DEBUG, "eutely"):
-        assert [one.name for one in read(tmp_path)] == ["a", "b", "c"]
+        assert [specimen.name for specimen in read(tmp_path)] == ["a", "b", "c"]
     for left_out in (".hidden.csv", "notes.txt", "folder"):
         assert f"{left_out}: not a specimen" in caplog.text
 
@@ -31,8 +31,8 @@ def test_files_and_folders_mix_and_only_the_known_suffix_is_no_part_of_a_name(tm
     cloud = "".join(row.format(z).replace("1,1", f"{z},{z}", 1) for z in range(4))
     (tmp_path / "zip-3.2_S1.ano.ano.txt").write_text(cloud)
     write_table([specimen("x", "voxel"), specimen("y", "voxel")], tmp_path / "cohort.CSV")
-    found = read(tmp_path / "zip-3.2_S1.ano.ano.txt", str(tmp_path / "cohort.CSV"))
-    assert [one.name for one in found] == ["zip-3.2_S1", "x", "y"]
+    cohort = read(tmp_path / "zip-3.2_S1.ano.ano.txt", str(tmp_path / "cohort.CSV"))
+    assert [specimen.name for specimen in cohort] == ["zip-3.2_S1", "x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_a_voxel_size_is_one_or_three_positive_numbers(tmp_path, size):
 
 def test_a_voxel_size_makes_micrometres_of_voxels_and_leaves_the_rest(tmp_path):
     for unit in ("voxel", "um"):
-        one = Specimen.from_arrays(unit, CORNERS + 1, radii=[1.0, 2, 3, np.nan], unit=unit)
-        write_table(one, tmp_path / f"{unit}.csv")
+        specimen = Specimen.from_arrays(unit, CORNERS + 1, radii=[1.0, 2, 3, np.nan], unit=unit)
+        write_table(specimen, tmp_path / f"{unit}.csv")
     um, voxel = read(tmp_path, voxel_size=(0.5, 1, 16))
     assert (um.unit, voxel.unit) == ("um", "um")
     assert um.centroids.tolist() == (CORNERS + 1).tolist()

@@ -95,10 +95,10 @@ Z = {"spacing": 0.5, "axes": "ZYX"}
 def test_kinds_of_tiff(tmp_path, how):
     if how.get("metadata") == "nm":
         sides = {"X": 100, "Y": 200, "Z": 500}
-        told = {"axes": "ZYX"}
+        metadata = {"axes": "ZYX"}
         for axis, side in sides.items():
-            told |= {f"PhysicalSize{axis}": side, f"PhysicalSize{axis}Unit": "nm"}
-        how = {**how, "metadata": told}
+            metadata |= {f"PhysicalSize{axis}": side, f"PhysicalSize{axis}Unit": "nm"}
+        how = {**how, "metadata": metadata}
     tifffile.imwrite(tmp_path / "worm.tif", staircase(), **how)
     labels, size = contents(tmp_path / "worm.tif")
     np.testing.assert_array_equal(labels, staircase())
@@ -120,11 +120,11 @@ def test_a_plain_stack_of_pages_needs_the_voxel_size(tmp_path, compression):
 
 def test_single_channels_and_times_go_real_ones_are_refused(tmp_path):
     path = tmp_path / "worm.ome.tif"
-    told = {"PhysicalSizeX": 1, "PhysicalSizeY": 1, "PhysicalSizeZ": 1}
-    one = staircase()[None, :, None]
-    tifffile.imwrite(path, one, ome=True, metadata={"axes": "TZCYX", **told})
+    metadata = {"PhysicalSizeX": 1, "PhysicalSizeY": 1, "PhysicalSizeZ": 1}
+    image = staircase()[None, :, None]
+    tifffile.imwrite(path, image, ome=True, metadata={"axes": "TZCYX", **metadata})
     np.testing.assert_array_equal(contents(path)[0], staircase())
-    tifffile.imwrite(path, np.repeat(one, 2, 0), ome=True, metadata={"axes": "TZCYX", **told})
+    tifffile.imwrite(path, np.repeat(image, 2, 0), ome=True, metadata={"axes": "TZCYX", **metadata})
     with pytest.raises(ReadError, match="axis t has 2 entries"):
         contents(path)
 
@@ -144,13 +144,13 @@ def test_the_argument_takes_precedence_with_a_warning(tmp_path, caplog):
 def write_ome(path, version, axes="zyx", scale=(0.5, 0.2, 0.1), unit="micrometer", data=None):
     data = staircase() if data is None else data
     group = zarr.create_group(path, zarr_format=2 if version == "0.4" else 3)
-    told = [{"name": axis, "type": "space" if axis in "xyz" else "other"} for axis in axes]
-    for axis in told:
+    metadata = [{"name": axis, "type": "space" if axis in "xyz" else "other"} for axis in axes]
+    for axis in metadata:
         if unit and axis["type"] == "space":
             axis["unit"] = unit
     transformation = {"type": "scale", "scale": list(scale)}
     image = {
-        "axes": told,
+        "axes": metadata,
         "datasets": [{"path": "s0", "coordinateTransformations": [transformation]}],
     }
     if version == "0.4":
@@ -214,7 +214,7 @@ def test_a_bare_array_and_a_bare_group(tmp_path):
 def test_a_zarr_folder_is_a_specimen_and_a_folder_of_them_is_a_cohort(tmp_path):
     for name in ("b", "a"):
         write_volume(staircase(), tmp_path / f"{name}.ome.zarr", SIZE)
-    assert [one.name for one in read(tmp_path)] == ["a", "b"]
+    assert [specimen.name for specimen in read(tmp_path)] == ["a", "b"]
 
 
 # --- HDF5
@@ -269,7 +269,7 @@ def test_kinds_of_nrrd(tmp_path, encoding, apart):
     labels, size = contents(path)
     np.testing.assert_array_equal(labels, staircase())
     np.testing.assert_allclose(size, SIZE)
-    assert [one.name for one in read(tmp_path)] == ["worm"]
+    assert [specimen.name for specimen in read(tmp_path)] == ["worm"]
 
 
 def test_nrrd_without_units_needs_the_voxel_size(tmp_path):

@@ -30,11 +30,11 @@ def test_groups_cost_what_their_pairs_cost(joint: MultiProblem, seed: int):
     matching = exhaustive(problem)
     to_clique = np.arange(count, 2 * count)
     apart, together = [], []
-    for one, other, leaves in zip(left.labels, right.labels, leaving, strict=True):
-        apart.append(to_clique[other] if leaves else one)
+    for stays, moves, leaves in zip(left.labels, right.labels, leaving, strict=True):
+        apart.append(to_clique[moves] if leaves else stays)
     to_clique[matching[matching >= 0]] = np.nonzero(matching >= 0)[0]
-    for one, other, leaves in zip(left.labels, right.labels, leaving, strict=True):
-        together.append(to_clique[other] if leaves else one)
+    for stays, moves, leaves in zip(left.labels, right.labels, leaving, strict=True):
+        together.append(to_clique[moves] if leaves else stays)
     before, forbidden = joint.evaluate(Cliques.from_labels(apart))
     after, still = joint.evaluate(Cliques.from_labels(together))
     assert after - before == pytest.approx(problem.objective(matching), abs=1e-4)
@@ -74,8 +74,8 @@ def test_trade_swaps_two_specimens_at_once():
 
 
 def test_trade_merges_cliques():
-    alone = Cliques.from_labels([[0, 1], [2, 3], [4, 5], [6, 7]])
-    assert joint_cost_after(alone) == -24
+    single = Cliques.from_labels([[0, 1], [2, 3], [4, 5], [6, 7]])
+    assert joint_cost_after(single) == -24
 
 
 def joint_cost_after(cliques: Cliques) -> float:

@@ -58,15 +58,15 @@ def test_misplaced_specimen_agrees_least():
         [20] * 6,
         {(g, h): rng.permutation(20) if h == 5 else straight for g, h in combinations(range(6), 2)},
     )
-    found = specimen_agreement(matchings, synchronise(matchings))
-    assert found.argmin() == 5
-    assert found[5] < 0.5 < 0.8 <= found[:5].min()
+    fractions = specimen_agreement(matchings, synchronise(matchings))
+    assert fractions.argmin() == 5
+    assert fractions[5] < 0.5 < 0.8 <= fractions[:5].min()
 
 
 def test_specimen_without_a_match_agrees_with_nothing():
     matchings = Matchings.from_pairs([1, 1, 1], {(0, 1): [0]})
-    found = specimen_agreement(matchings, synchronise(matchings))
-    np.testing.assert_array_equal(found, [1, 1, np.nan])
+    fractions = specimen_agreement(matchings, synchronise(matchings))
+    np.testing.assert_array_equal(fractions, [1, 1, np.nan])
 
 
 def test_cliques_of_another_cohort_are_refused():

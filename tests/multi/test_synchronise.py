@@ -126,9 +126,9 @@ def test_sparse_parts_what_dense_joins():
 
 @pytest.mark.parametrize(("sizes", "cliques"), [([], 0), ([3], 3), ([0, 0], 0), ([2, 1], 3)])
 def test_without_matchings_every_nucleus_is_alone(sizes: list[int], cliques: int):
-    found = synchronise(Matchings.from_pairs(sizes, {}))
-    assert found.count == cliques
-    assert len(found) == len(sizes)
+    result = synchronise(Matchings.from_pairs(sizes, {}))
+    assert result.count == cliques
+    assert len(result) == len(sizes)
 
 
 def test_same_seed_same_answer():

@@ -57,12 +57,16 @@ def test_poses_turn_shift_and_grow_with_the_specimen(seed, other, scale):
     worm = toy_worm(seed, 30) + np.random.default_rng(seed).normal(0, 1, (60, 3))
     still, moved = orient(specimen(worm)), orient(specimen(scale * (worm @ turn.T + shift)))
     assert len(still) == len(moved)
-    for one in still:
-        alike = [two for two in moved if angle(two.rotation @ turn @ one.rotation.T) < 1e-3]
+    for pose in still:
+        alike = [
+            candidate
+            for candidate in moved
+            if angle(candidate.rotation @ turn @ pose.rotation.T) < 1e-3
+        ]
         assert len(alike) == 1
-        assert alike[0].score == pytest.approx(one.score, abs=1e-6)
-        assert alike[0].size == pytest.approx(np.multiply(scale, one.size))
-        assert alike[0].centre == pytest.approx(scale * (turn @ one.centre + shift))
+        assert alike[0].score == pytest.approx(pose.score, abs=1e-6)
+        assert alike[0].size == pytest.approx(np.multiply(scale, pose.size))
+        assert alike[0].centre == pytest.approx(scale * (turn @ pose.centre + shift))
 
 
 @given(seeds)
@@ -73,10 +77,10 @@ def test_order_ids_names_and_radii_do_not_matter(seed):
     other = specimen(
         worm[order], ids=order + 7, radii=rng.random(len(worm)), names=[str(i) for i in order]
     )
-    for one, two in zip(orient(specimen(worm)), orient(other), strict=True):
-        assert np.array_equal(one.rotation, two.rotation)
-        assert np.array_equal(one.centre, two.centre)
-        assert (one.size, one.score) == (two.size, two.score)
+    for first, second in zip(orient(specimen(worm)), orient(other), strict=True):
+        assert np.array_equal(first.rotation, second.rotation)
+        assert np.array_equal(first.centre, second.centre)
+        assert (first.size, first.score) == (second.size, second.score)
 
 
 def test_the_list_holds_every_ambiguity_and_no_mirror_image():
@@ -88,7 +92,7 @@ def test_the_list_holds_every_ambiguity_and_no_mirror_image():
         assert np.linalg.det(pose.rotation) == pytest.approx(1)
     first = poses[0].rotation
     ahead = [pose.rotation @ first.T for pose in poses if (pose.rotation @ first.T)[0, 0] > 0]
-    rolls = np.sort(np.abs([roll(one) for one in ahead]))
+    rolls = np.sort(np.abs([roll(pose) for pose in ahead]))
     assert rolls == pytest.approx([0, 90, 90, 180], abs=45)
     assert rolls[[0, 3]] == pytest.approx([0, 180])
     assert len(ahead) == 4
@@ -101,10 +105,10 @@ def test_mirror_images_come_only_when_asked_for():
     proper, both = orient(worm), orient(worm, mirrored=True)
     signs = [round(np.linalg.det(pose.rotation)) for pose in both]
     assert signs == [1, -1] * 8
-    for one, two, mirror in zip(proper, both[::2], both[1::2], strict=True):
-        assert np.array_equal(one.rotation, two.rotation)
-        assert mirror.score == one.score
-        assert mirror.rotation == pytest.approx(np.diag([1, 1, -1]) @ one.rotation)
+    for pose, same, mirror in zip(proper, both[::2], both[1::2], strict=True):
+        assert np.array_equal(pose.rotation, same.rotation)
+        assert mirror.score == pose.score
+        assert mirror.rotation == pytest.approx(np.diag([1, 1, -1]) @ pose.rotation)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -153,8 +157,8 @@ def test_a_flat_body_lies_in_a_symmetry_plane_or_across_one():
 def test_segments_at_one_place_count_once():
     worm = toy_worm(0)
     heap = np.vstack([worm, np.tile(worm[:1], (50, 1))])
-    one, two = orient(specimen(worm))[0], orient(specimen(heap))[0]
-    assert np.array_equal(one.rotation, two.rotation)
+    clean, heaped = orient(specimen(worm))[0], orient(specimen(heap))[0]
+    assert np.array_equal(clean.rotation, heaped.rotation)
 
 
 @pytest.mark.parametrize(

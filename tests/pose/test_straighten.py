@@ -29,9 +29,9 @@ def waves(points: np.ndarray, height: float) -> np.ndarray:
     angle = height * np.sin(3 * np.pi * (x - x[0]) / LENGTH)
     step = np.diff(x, prepend=x[0])[:, None]
     line = np.cumsum(step * np.stack([np.cos(angle), np.sin(angle)], 1), axis=0)
-    own = np.searchsorted(x, points[:, 0]).clip(0, len(x) - 1)
-    across = np.stack([-np.sin(angle), np.cos(angle)], 1)[own]
-    flat = line[own] + points[:, 1:2] * across
+    nearest = np.searchsorted(x, points[:, 0]).clip(0, len(x) - 1)
+    across = np.stack([-np.sin(angle), np.cos(angle)], 1)[nearest]
+    flat = line[nearest] + points[:, 1:2] * across
     return np.stack([flat[:, 0], flat[:, 1], points[:, 2]], 1)
 
 
@@ -56,9 +56,9 @@ def test_ellipsoids_turn_along() -> None:
     axes[:, 0, :2] = np.stack([np.cos(turns), np.sin(turns)], 1)
     axes[:, 1, :2] = np.stack([-np.sin(turns), np.cos(turns)], 1)
     axes[:, 2, 2] = 1
-    found = straighten(of(bent(WORM.centroids, 120.0), axes)).axes
-    assert found is not None
-    forward = np.abs(found[:, 0, 0])
+    turned = straighten(of(bent(WORM.centroids, 120.0), axes)).axes
+    assert turned is not None
+    forward = np.abs(turned[:, 0, 0])
     assert np.median(forward) > 0.99
 
 
@@ -90,5 +90,5 @@ def test_what_is_not_bent_stays(seed: int) -> None:
     [worm] = simulate(1, seed=seed)
     ball = random.normal(size=(300, 3))
     few = bent(random.uniform(-1, 1, (20, 3)) * [500, 10, 10], 90.0)
-    for one in (worm, of(ball), of(few)):
-        assert straighten(one) is one
+    for specimen in (worm, of(ball), of(few)):
+        assert straighten(specimen) is specimen

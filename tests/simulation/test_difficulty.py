@@ -10,17 +10,17 @@ STILL = Variation().scaled(0)
 
 
 def test_affine_differences_are_no_difficulty():
-    found = difficulty(simulate(5, 60, variation=Variation(**{**vars(STILL), "shear": 0.0})))
-    assert found.sd == pytest.approx([0, 0, 0], abs=1e-6)
-    assert found.plain == 1
+    measured = difficulty(simulate(5, 60, variation=Variation(**{**vars(STILL), "shear": 0.0})))
+    assert measured.sd == pytest.approx([0, 0, 0], abs=1e-6)
+    assert measured.plain == 1
 
 
 def test_mean_shape_is_the_plan():
     plan = body_plan(60)
-    found = difficulty(simulate(4, 60, variation=0))
+    measured = difficulty(simulate(4, 60, variation=0))
     order = np.argsort(plan.names)
     there = plan.centroids - plan.centroids.mean(axis=0)
-    off = np.linalg.norm(found.mean - there[order], axis=1)
+    off = np.linalg.norm(measured.mean - there[order], axis=1)
     assert off.max() < plan.spacing / 2  # the body's axis need not be the main axis
 
 
@@ -32,8 +32,8 @@ def test_jitter_is_not_shared_and_stretch_is():
 
 
 def test_cells_that_some_lack_do_not_count():
-    found = difficulty(simulate(3, 100, missing=0.05, spurious=0.1))
-    assert 70 < len(found.mean) < 95
+    measured = difficulty(simulate(3, 100, missing=0.05, spurious=0.1))
+    assert 70 < len(measured.mean) < 95
 
 
 def test_names_are_needed():

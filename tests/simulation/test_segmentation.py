@@ -20,8 +20,8 @@ def pair(gap):
 
 
 def test_missing_rate_is_honoured():
-    found = np.mean([len(worm) for worm in cohort(missing=0.2)]) / 300
-    assert found == pytest.approx(0.8, abs=0.03)
+    share = np.mean([len(worm) for worm in cohort(missing=0.2)]) / 300
+    assert share == pytest.approx(0.8, abs=0.03)
 
 
 def test_spurious_nuclei_have_no_name():
@@ -71,10 +71,10 @@ def test_halves_of_a_split_nucleus_have_the_moments_of_the_whole():
 def test_size_of_measurement_errors():
     clean, shifted = cohort(), cohort(shift=2.0, radius_noise=0.1)
     wrong, ratio = [], []
-    for one, other in zip(clean, shifted, strict=True):
-        assert one.names == other.names
-        wrong.append(other.centroids - one.centroids)
-        ratio.append(np.log(other.radii.prod(axis=1) / one.radii.prod(axis=1)))
+    for true, noisy in zip(clean, shifted, strict=True):
+        assert true.names == noisy.names
+        wrong.append(noisy.centroids - true.centroids)
+        ratio.append(np.log(noisy.radii.prod(axis=1) / true.radii.prod(axis=1)))
     assert np.std(wrong) == pytest.approx(2.0, rel=0.05)
     assert np.std(ratio) == pytest.approx(0.1 * np.sqrt(3), rel=0.05)
     assert all((np.diff(worm.radii, axis=1) <= 0).all() for worm in shifted)

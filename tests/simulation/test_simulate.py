@@ -14,12 +14,12 @@ def worms():
 
 def test_default_difficulty_is_that_of_real_worms(worms):
     """benchmarks/simulate.py measures the same figures in real worms."""
-    found = difficulty(worms)
-    assert found.spacing == pytest.approx(13, rel=0.05)
-    assert found.sd == pytest.approx([10.9, 3.0, 2.1], rel=0.1)
-    assert found.plain == pytest.approx(0.88, abs=0.02)
-    assert found.weighted == pytest.approx(0.955, abs=0.015)
-    assert found.shared == pytest.approx([0.33, 0.43, 0.34], abs=0.1)
+    measured = difficulty(worms)
+    assert measured.spacing == pytest.approx(13, rel=0.05)
+    assert measured.sd == pytest.approx([10.9, 3.0, 2.1], rel=0.1)
+    assert measured.plain == pytest.approx(0.88, abs=0.02)
+    assert measured.weighted == pytest.approx(0.955, abs=0.015)
+    assert measured.shared == pytest.approx([0.33, 0.43, 0.34], abs=0.1)
 
 
 def test_truth_is_complete_and_rows_carry_no_meaning(worms):
@@ -38,8 +38,8 @@ def test_no_mirror_images(worms):
     for worm in worms:
         there = plan.centroids[[row[name] for name in worm.names]]
         ones = np.c_[there, np.ones(len(there))]
-        found = np.linalg.lstsq(ones, worm.centroids, rcond=None)[0][:3]
-        assert np.linalg.det(found) > 0
+        linear = np.linalg.lstsq(ones, worm.centroids, rcond=None)[0][:3]
+        assert np.linalg.det(linear) > 0
         assert np.linalg.det(worm.axes) == pytest.approx(
             np.linalg.det(plan.axes[[row[name] for name in worm.names]])
         )
@@ -59,8 +59,8 @@ def test_axis_pose_keeps_the_body_along_x():
     for worm in simulate(6, 60, pose="axis"):
         spread = worm.centroids.std(axis=0)
         assert spread[0] > 5 * spread[1:].max()
-    turned = [one.centroids[one.names.index("m001")] for one in simulate(6, 60, pose="axis")]
-    still = [one.centroids[one.names.index("m001")] for one in simulate(6, 60, pose="none")]
+    turned = [worm.centroids[worm.names.index("m001")] for worm in simulate(6, 60, pose="axis")]
+    still = [worm.centroids[worm.names.index("m001")] for worm in simulate(6, 60, pose="none")]
     assert not np.allclose(turned, still)
 
 
@@ -72,7 +72,7 @@ def test_individuals_do_not_depend_on_the_size_of_the_cohort():
 
 
 def test_two_cohorts_of_one_organism():
-    one, other = simulate(1, 40, seed=1, variation=0), simulate(1, 40, seed=2, variation=0)
+    first, second = simulate(1, 40, seed=1, variation=0), simulate(1, 40, seed=2, variation=0)
     different = simulate(1, body_plan(40, seed=9), seed=1, variation=0)
 
     def distances(worm):
@@ -80,8 +80,8 @@ def test_two_cohorts_of_one_organism():
         points = worm.centroids[rows]
         return np.linalg.norm(points[:, None] - points, axis=2)
 
-    assert distances(one[0]) == pytest.approx(distances(other[0]))
-    assert distances(one[0]) != pytest.approx(distances(different[0]))
+    assert distances(first[0]) == pytest.approx(distances(second[0]))
+    assert distances(first[0]) != pytest.approx(distances(different[0]))
 
 
 def test_anatomy_stays_when_errors_come():

@@ -12,29 +12,29 @@ from eutely.simulation.volume import draw
 
 def moments(labels, origin, size):
     """Return label -> centroid and semi-axes of its voxels."""
-    found = {}
+    by_label = {}
     voxels = np.argwhere(labels)[:, ::-1] * size + origin
     values = labels[labels > 0]
     for label in np.unique(values):
         points = voxels[values == label]
         spread = np.linalg.eigvalsh(np.cov(points.T))[::-1]
-        found[int(label)] = points.mean(axis=0), np.sqrt(5 * spread)
-    return found
+        by_label[int(label)] = points.mean(axis=0), np.sqrt(5 * spread)
+    return by_label
 
 
 @pytest.mark.parametrize("size", [(1.0, 1.0, 1.0), (0.7, 1.0, 1.3)])
 def test_drawn_nuclei_have_their_centroids_and_radii(size):
     worm = simulate(1, body_plan(30, spacing=30), variation=0.2, pose="axis")[0]
     labels, origin = draw(worm, size)
-    found = moments(labels, origin, size)
-    assert sorted(found) == sorted(worm.ids)
-    alone = np.linalg.norm(worm.centroids[:, None] - worm.centroids, axis=2)
-    np.fill_diagonal(alone, np.inf)
-    assert (alone.min(axis=1) > 36).sum() > 5
+    by_label = moments(labels, origin, size)
+    assert sorted(by_label) == sorted(worm.ids)
+    gaps = np.linalg.norm(worm.centroids[:, None] - worm.centroids, axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    assert (gaps.min(axis=1) > 36).sum() > 5
     for row, label in enumerate(worm.ids):
-        centroid, radii = found[int(label)]
+        centroid, radii = by_label[int(label)]
         assert centroid == pytest.approx(worm.centroids[row], abs=2.0)
-        if alone[row].min() > 36:
+        if gaps[row].min() > 36:
             assert centroid == pytest.approx(worm.centroids[row], abs=0.1)
             assert radii == pytest.approx(worm.radii[row], rel=0.03)
 
@@ -45,12 +45,12 @@ def test_worms_survive_the_way_through_a_volume():
     labels, origin = draw(worm)
     beside = (labels[..., 1:] != labels[..., :-1]) & (labels[..., 1:] > 0) & (labels[..., :-1] > 0)
     assert len(np.unique(labels[..., 1:][beside])) > len(worm) / 10  # along x alone
-    found = measure([(labels, (0, 0, 0))], labels.shape, (1.0, 1.0, 1.0), worm.name)
+    measured = measure([(labels, (0, 0, 0))], labels.shape, (1.0, 1.0, 1.0), worm.name)
     true = worm.take(np.argsort(worm.ids))
-    assert found.ids.tolist() == true.ids.tolist()
-    assert np.linalg.norm(found.centroids + origin - true.centroids, axis=1).max() < 1
-    assert np.abs(found.radii / true.radii - 1).max() < 0.15
-    assert np.median(np.abs(found.radii / true.radii - 1)) < 0.02
+    assert measured.ids.tolist() == true.ids.tolist()
+    assert np.linalg.norm(measured.centroids + origin - true.centroids, axis=1).max() < 1
+    assert np.abs(measured.radii / true.radii - 1).max() < 0.15
+    assert np.median(np.abs(measured.radii / true.radii - 1)) < 0.02
 
 
 def test_touching_nuclei_share_the_space_in_between():
@@ -68,10 +68,10 @@ def test_touching_nuclei_share_the_space_in_between():
 
 def test_order_of_nuclei_does_not_matter():
     worm = simulate(1, 40, variation=2)[0]
-    one, _ = draw(worm, 2)
-    other, _ = draw(worm.take(np.arange(len(worm))[::-1]), 2)
-    assert one.dtype == np.uint16
-    assert (one == other).all()
+    first, _ = draw(worm, 2)
+    second, _ = draw(worm.take(np.arange(len(worm))[::-1]), 2)
+    assert first.dtype == np.uint16
+    assert (first == second).all()
 
 
 def test_small_ids_are_not_taken_for_row_numbers():

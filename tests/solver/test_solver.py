@@ -60,11 +60,11 @@ def test_without_quadratic_costs_the_bound_is_tight(listed: Listed):
 
 def test_same_seed_same_matching_on_threads():
     problems = [random_problem(seed) for seed in range(4)]
-    alone = [solve(problem, seed=5).matching for problem in problems]
+    serial = [solve(problem, seed=5).matching for problem in problems]
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda problem: solve(problem, seed=5).matching, problems))
-    for one, other in zip(alone, together, strict=True):
-        assert np.array_equal(one, other)
+        parallel = list(pool.map(lambda problem: solve(problem, seed=5).matching, problems))
+    for first, second in zip(serial, parallel, strict=True):
+        assert np.array_equal(first, second)
 
 
 def test_more_effort_and_a_start_never_hurt():

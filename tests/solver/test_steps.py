@@ -44,8 +44,8 @@ def test_local_search_only_improves(listed: Listed):
 @given(listed_problems(6))
 def test_merge_is_no_worse_than_either(listed: Listed):
     problem = listed.problem()
-    one, other = listed.matchings(2)
-    state, second = fresh(problem, one), fresh(problem, other)
+    left, right = listed.matchings(2)
+    state, second = fresh(problem, left), fresh(problem, right)
     low = min(cost_of(problem.arrays, state), cost_of(problem.arrays, second))
     changed = buffers(problem)[0]
     count = merge(problem.arrays, state, second.chosen, changed)
@@ -57,8 +57,8 @@ def test_merge_is_no_worse_than_either(listed: Listed):
 @given(listed_problems())
 def test_switched_state_is_the_other_matching(listed: Listed):
     problem = listed.problem()
-    one, other = listed.matchings(2)
-    state, second = fresh(problem, one), fresh(problem, other)
+    left, right = listed.matchings(2)
+    state, second = fresh(problem, left), fresh(problem, right)
     switch(problem.arrays, state, second.chosen)
     check(problem, state)
     assert np.array_equal(state.chosen, second.chosen)

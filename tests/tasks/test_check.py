@@ -70,7 +70,7 @@ def test_odd_nuclei_are_named_by_their_ids():
             )
         )
     )
-    assert {kind: one.ids for kind, one in odd.items()} == {
+    assert {kind: oddity.ids for kind, oddity in odd.items()} == {
         "radius unknown or 0": (105, 106),
         "unusually large": (103,),
         "unusually small": (104,),
@@ -86,24 +86,30 @@ def test_odd_nuclei_are_named_by_their_ids():
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        (lambda one: one.take(np.arange(40)), "count far from the cohort's", "40 nuclei"),
+        (lambda specimen: specimen.take(np.arange(40)), "count far from the cohort's", "40 nuclei"),
         (
-            lambda one: Specimen.from_arrays("odd", one.centroids * 1000, radii=np.ones(60)),
+            lambda specimen: Specimen.from_arrays(
+                "odd", specimen.centroids * 1000, radii=np.ones(60)
+            ),
             "size far from the cohort's",
             "unit and voxel size",
         ),
         (
-            lambda one: Specimen.from_arrays("odd", one.centroids[:, [2, 1, 0]], radii=np.ones(60)),
+            lambda specimen: Specimen.from_arrays(
+                "odd", specimen.centroids[:, [2, 1, 0]], radii=np.ones(60)
+            ),
             "axes look swapped",
             "z, y, x",
         ),
         (
-            lambda one: Specimen.from_arrays("odd", one.centroids * [1, 1, 3], radii=np.ones(60)),
+            lambda specimen: Specimen.from_arrays(
+                "odd", specimen.centroids * [1, 1, 3], radii=np.ones(60)
+            ),
             "extent far from the cohort's",
             "along z 3.1 times",
         ),
         (
-            lambda one: Specimen.from_arrays("odd", one.centroids),
+            lambda specimen: Specimen.from_arrays("odd", specimen.centroids),
             "no radius known",
             "others of the cohort",
         ),
@@ -112,7 +118,7 @@ def test_odd_nuclei_are_named_by_their_ids():
 def test_the_odd_one_of_a_cohort_is_found(change, kind, words):
     cohort = [worm(f"w{seed}", seed) for seed in range(8)]
     cohort[5] = change(worm("odd", 5))
-    (odd,) = odd_specimens([examine(one) for one in cohort])
+    (odd,) = odd_specimens([examine(specimen) for specimen in cohort])
     assert (odd.specimen, odd.kind) == ("odd", kind)
     assert words in odd.detail
 
@@ -120,12 +126,12 @@ def test_the_odd_one_of_a_cohort_is_found(change, kind, words):
 def test_extents_say_nothing_where_poses_differ():
     turns = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 3, 3)))[0]
     cohort = [worm(f"w{k}", k).moved(turn, np.zeros(3)) for k, turn in enumerate(turns)]
-    assert not list(odd_specimens([examine(one) for one in cohort]))
+    assert not list(odd_specimens([examine(specimen) for specimen in cohort]))
 
 
 def test_many_specimens_share_a_line():
     cohort = [worm(f"w{k}", names=["a", "a"] + [""] * 58) for k in range(6)]
-    odd = [one for specimen in cohort for one in odd_nuclei(specimen)]
+    odd = [oddity for specimen in cohort for oddity in odd_nuclei(specimen)]
     assert len(list(summarised(odd, 6, 6))) == 6
     (line,) = summarised(odd, 5, 6)
     assert line.startswith("duplicate names: 6 of 6 specimens, for example w0: 2 of 60")

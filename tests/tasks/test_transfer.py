@@ -32,11 +32,11 @@ def test_the_nearest_pairs_first_and_each_nucleus_once() -> None:
     predicted = Specimen.from_arrays(
         "b", [(0.5, 0, 0), (11.4, 0, 1), (10.2, 0, 1), (30, 0, 1), (99, 0, 0)]
     )
-    found = by_distance(truth, predicted)
-    assert found.limit == pytest.approx(2.0)
-    assert found.predicted.names == ("A", "", "B", "D", "")
-    assert found.missed.tolist() == [2]
-    assert (found.found, found.spurious) == (3, 2)
+    transfer = by_distance(truth, predicted)
+    assert transfer.limit == pytest.approx(2.0)
+    assert transfer.predicted.names == ("A", "", "B", "D", "")
+    assert transfer.missed.tolist() == [2]
+    assert (transfer.found, transfer.spurious) == (3, 2)
 
 
 def test_the_limit_is_needed_without_radii_and_kept() -> None:

@@ -56,6 +56,7 @@ class Costs:
 
 
 _NOT_NEGATIVE = ("tau_centroid", "tau_radius", "k_min", "neighbours", "nu_cen", "nu_off")
+"""Fields of `Costs` that must be finite and not negative."""
 
 
 def between(

@@ -55,7 +55,7 @@ def difficulty(cohort: Sequence[Specimen]) -> Difficulty:
     from eutely.geometry import neighbour_distances
 
     if any(specimen.names is None for specimen in cohort) or not cohort:
-        raise EutelyError("a specimen has no named cells, expected names in all; name all specimens")
+        raise EutelyError("a specimen has no named cells; name the cells of all specimens")
     cells, shapes = _corresponding(cohort)
     distances = [neighbour_distances(specimen.centroids) for specimen in cohort]
     mean = _upright(_mean_shape(shapes), cells)

@@ -38,6 +38,7 @@ _TYPES = {
     "uint64": "u8", "uint64_t": "u8",
     "float": "f4", "double": "f8",
 }  # fmt: skip
+"""NumPy types by their names in NRRD headers."""
 
 
 @contextmanager
