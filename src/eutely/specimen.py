@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -194,6 +195,18 @@ class Specimen:
     def __repr__(self) -> str:
         named = 0 if self.names is None else sum(map(bool, self.names))
         return f"<Specimen {self.name}: {len(self)} nuclei, {named} named, in {self.unit}>"
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        extent = " x ".join(f"{side:.4g}" for side in np.ptp(self.centroids, axis=0))
+        rows = {
+            "nuclei": len(self),
+            "named": sum(map(bool, self.names or ())),
+            "extent": f"{extent} {escape(self.unit)}",
+            "features": escape(", ".join(self.features)) or "none",
+        }
+        cells = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in rows.items())
+        return f"<table><caption>{escape(self.name)}</caption>{cells}</table>"
 
     def _arrays(self) -> list[NDArray[Any]]:
         axes = [] if self.axes is None else [self.axes]

@@ -1,9 +1,9 @@
 """Steps of a method, and the run that calls them: what a result depends on is what its key holds.
 
-A step is a function of a `Context` and of nouns. It states which settings it reads. A `Run` gives it
-these settings and no others, hashes them together with the nouns into a key, and asks its store for
-the result under that key before it computes anything. So a stored result cannot be out of date:
-whatever a step can see is part of its key.
+A step is a function of a `Context` and of nouns. It states which settings it reads. A `Run` gives
+it these settings and no others, hashes them together with the nouns into a key, and asks its store
+for the result under that key before it computes anything. So a stored result cannot be out of
+date: whatever a step can see is part of its key.
 
     @step("refine", "estimate")
     def round(context: Context, cells: Cells, number: int) -> Round:
@@ -22,8 +22,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_typ
 
 from eutely.config import Config
 from eutely.errors import EutelyError
-from eutely.execute import Executor
-from eutely.progress import Progress, silent
+from eutely.execute import Executor, Progress, silent
 from eutely.record import Record, digest, pack, unpack
 
 log = logging.getLogger("eutely")
@@ -93,7 +92,7 @@ Step = Callable[Concatenate[Context, P], R]
 
 
 def step(*settings: str) -> Callable[[Step[P, R]], Step[P, R]]:
-    """Mark a function as a step that reads these settings: ``seed``, ``refine``, ``realign.trim``."""
+    """Mark a function as a step that reads these settings, such as ``seed`` or ``realign.trim``."""
 
     def mark(function: Step[P, R]) -> Step[P, R]:
         function.settings = settings  # type: ignore[attr-defined]

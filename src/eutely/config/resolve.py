@@ -39,9 +39,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
     "paper-plus": {**PAPER, "atlas": {"c0": 10000.0, "model": "joint", "rounds": 2}},
 }
-"""What differs from the settings' own defaults, by name of the preset. ``paper`` is the paper's method
-step by step; ``paper-plus`` adds a smooth warp, cells that predict each other, and two rounds of
-matching all specimens to atlases of others."""
+"""What differs from the defaults of the settings, by name of the preset. ``paper`` is the paper's
+method step by step; ``paper-plus`` adds a smooth warp, cells that predict each other, and two
+rounds of matching all specimens to atlases of others."""
 
 
 def resolve(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from eutely.atlas import BINS, BIN_WIDTH, Atlas
+from eutely.atlas import BIN_WIDTH, BINS, Atlas
 from eutely.cells import Cells
 from eutely.config import Config
 from eutely.config.model import Estimate

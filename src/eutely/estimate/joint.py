@@ -1,4 +1,4 @@
-"""How displacements of cells go together: each cell predicted from those most correlated with it."""
+"""How displacements of cells go together: each is predicted from those most correlated with it."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from threadpoolctl import threadpool_limits
 
 from eutely.errors import ExecuteError
 from eutely.execute.cluster import open_dask
-from eutely.execute.protocol import Done, Executor
+from eutely.execute.protocol import Done, Executor, Progress, silent
 from eutely.execute.threads import Threads, cores
 
-__all__ = ["Done", "Executor", "open_executor"]
+__all__ = ["Done", "Executor", "Progress", "open_executor", "silent"]
 
 
 @contextmanager

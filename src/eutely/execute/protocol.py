@@ -1,4 +1,4 @@
-"""What every executor can do."""
+"""What every executor can do, and the callbacks by which work reports how far it is."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
@@ -7,6 +7,13 @@ R = TypeVar("R")
 
 Done = Callable[[int, int], None]
 """Called with (items done, items in total), in the thread that takes the results."""
+
+Progress = Callable[[str, int, int, str], None]
+"""Called with (what is being done, steps done, steps in total, a short note on how it goes)."""
+
+
+def silent(what: str, done: int, total: int, note: str) -> None:
+    """Report nothing: the default `Progress`."""
 
 
 class Executor(Protocol):

@@ -1,7 +1,7 @@
 """Ways to find cells: which nucleus of each specimen is which, all behind one function.
 
-`METHODS` lists them. Each takes a run, a frame and, for the method ``named`` alone, the names of the
-nuclei; it returns `Found`. tests/find/test_contract.py runs one suite against all of them.
+`METHODS` lists them. Each takes a run, a frame and, for the method ``named`` alone, the names of
+the nuclei; it returns `Found`. tests/find/test_contract.py runs one suite against all of them.
 """
 
 from __future__ import annotations

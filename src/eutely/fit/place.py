@@ -11,6 +11,8 @@ from scipy.spatial import KDTree
 
 from eutely.align.target import ALL_MATCHED, POSE_FREEDOM
 from eutely.align.warp import fit_warp, rewarp
+from eutely.annotation import NucleusCells
+from eutely.cliques import UNMATCHED
 from eutely.features import feature_costs
 from eutely.fit.model import Model
 from eutely.fit.noise import likeliest_error
@@ -82,9 +84,9 @@ class Fit:
 Term = Callable[[Model, Fit], NDArray[np.float64] | None]
 """A part of the cost of a nucleus being a cell, besides that of its place.
 
-Given the cells and the fit so far, it returns (m, n), what it adds to the cost of each nucleus being
-each cell (minus a log-likelihood ratio), or None where it has nothing to add. Terms count from the
-second matching of a specimen on, so that they can learn from the first one.
+Given the cells and the fit so far, it returns (m, n), what it adds to the cost of each nucleus
+being each cell (minus a log-likelihood ratio), or None where it has nothing to add. Terms count
+from the second matching of a specimen on, so that they can learn from the first one.
 """
 
 
@@ -146,7 +148,7 @@ def _cost_at_usual_rates(model: Model, fit: Fit, pins: NDArray[np.int32] | None)
     In a wrong pose much seems to be missing and spurious, which would be cheap by its own rates.
     """
     wider = model.loosened(fit.error)
-    c0 = wider.c0(model.background.start(len(fit.posed)))
+    c0 = model.c0(model.background.start(len(fit.posed)))
     rules = Rules(model.freedom, c0, pins, term_costs(model, fit))
     return assign(model.means, wider.centres, fit.warped, rules)[1]
 
@@ -183,9 +185,7 @@ def _rolled(posed: Points) -> list[Points]:
     return rolled
 
 
-def _warped(
-    model: Model, posed: Points, scores: Points, pins: NDArray[np.int32] | None
-) -> Fit:
+def _warped(model: Model, posed: Points, scores: Points, pins: NDArray[np.int32] | None) -> Fit:
     """Warp one pose to soft matches, then to hard ones, and match it."""
     background, means = model.background, model.means
     rates = background.start(len(posed))
@@ -199,8 +199,7 @@ def _warped(
     extra = None
     for _ in range(REFITS):
         wider = model.loosened(fit.error)
-        c0 = wider.c0(fit.rates)
-        rules = Rules(model.freedom, c0, pins, extra)
+        rules = Rules(model.freedom, model.c0(fit.rates), pins, extra)
         nuclei, _ = assign(means, wider.centres, fit.warped, rules)
         fit = replace(
             fit,
@@ -211,7 +210,7 @@ def _warped(
         )
         extra = term_costs(model, fit)
     wider = model.loosened(fit.error)
-    rules = Rules(model.freedom, c0, pins, extra)
+    rules = Rules(model.freedom, model.c0(fit.rates), pins, extra)
     nuclei, cost = assign(means, wider.centres, fit.warped, rules)
     return replace(fit, nuclei=nuclei, cost=cost)
 
@@ -276,3 +275,31 @@ def _error(
         freedom=model.freedom,
         spacing=model.body.spacing,
     )
+
+
+def nucleus_cells(fit: Fit, alternatives: int) -> NucleusCells:
+    """Return the cell, confidence and ``alternatives`` next best cells of each nucleus."""
+    assert fit.shares is not None
+    count, m = len(fit.posed), len(fit.nuclei)
+    cells = np.full(count, UNMATCHED, np.int32)
+    matched = np.flatnonzero(fit.nuclei >= 0)
+    cells[fit.nuclei[matched]] = matched
+    rows = np.repeat(np.arange(m), np.diff(fit.shares.starts))
+    nuclei, values = fit.shares.points, fit.shares.values
+    confidence = np.where(cells == UNMATCHED, np.nan, 0.0)
+    # Whether the cell is there at all is decided by the matching: only rivals for it count.
+    whole = np.bincount(rows, values, m)
+    chosen = cells[nuclei] == rows
+    mine = chosen & (values > 0)
+    confidence[nuclei[mine]] = np.minimum(values[mine] / whole[rows[mine]], 1.0)
+    others = ~chosen
+    rows, nuclei, values = rows[others], nuclei[others], np.minimum(values[others], 1.0)
+    order = np.lexsort((rows, -values, nuclei))
+    rows, nuclei, values = rows[order], nuclei[order], values[order]
+    rank = np.arange(len(nuclei)) - np.searchsorted(nuclei, nuclei)
+    kept = rank < alternatives
+    other_cells = np.full((count, alternatives), UNMATCHED, np.int32)
+    other_shares = np.zeros((count, alternatives))
+    other_cells[nuclei[kept], rank[kept]] = rows[kept]
+    other_shares[nuclei[kept], rank[kept]] = values[kept]
+    return NucleusCells(cells, confidence, other_cells, other_shares, fit.cost, fit.warped)

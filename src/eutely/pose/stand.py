@@ -51,9 +51,7 @@ def oriented(specimen: Specimen) -> Oriented:
     return Oriented(straight, tuple(orient(straight)[:POSES]))
 
 
-def posed(
-    given: Oriented, size: NDArray[np.float64] | None, features: Sequence[str] = ()
-) -> Posed:
+def posed(given: Oriented, size: NDArray[np.float64] | None, features: Sequence[str] = ()) -> Posed:
     """Return a specimen in its poses.
 
     Parameters

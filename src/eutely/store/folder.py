@@ -42,7 +42,6 @@ NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 """What file systems without locks answer (some network file systems)."""
 
 
-
 @contextmanager
 def open_run(path: Path, command: str = "") -> Iterator[RunFolder]:
     """Create the run folder ``path``, or open it to continue; within the block it is locked.

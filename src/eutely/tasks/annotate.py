@@ -14,17 +14,15 @@ from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.errors import AtlasError
 from eutely.estimate import robust_gaussians
-from eutely.execute import Executor, open_executor
+from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.nuclei import nucleus_cells
-from eutely.fit.place import Fit, place
+from eutely.fit.place import Fit, nucleus_cells, place
 from eutely.fit.quadratic import place_by_offsets
 from eutely.frame import Points, Posed, canonical_order
 from eutely.geometry import folds
 from eutely.pose import anonymous, oriented, posed
-from eutely.progress import Progress, silent
 from eutely.specimen import Specimen
-from eutely.tasks.pins import Pins, pins_of_specimens, pinned_nuclei
+from eutely.tasks.pins import Pins, pinned_nuclei, pins_of_specimens
 
 PRIOR = 5.0
 """Specimens that the atlas counts for against a new series. On worms of another series the cost
@@ -134,9 +132,7 @@ def _fit_task(atlas: Atlas, model: Model, task: Task) -> Result:
     return Result(specimen, fit_specimen(atlas, model, specimen, task.pins))
 
 
-def _fit_again(
-    atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32] | None]
-) -> Fit:
+def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32] | None]) -> Fit:
     """Fit a specimen of which the pose is known."""
     (specimen, fit), pins = item
     placed = Posed((fit.warped,), specimen.radii, specimen.scores)

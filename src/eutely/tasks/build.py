@@ -18,17 +18,15 @@ from eutely.cells import Cells
 from eutely.config import Config, to_toml
 from eutely.errors import EutelyError, SpecimenError
 from eutely.estimate import atlas_of
-from eutely.execute import open_executor
+from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.nuclei import nucleus_cells
-from eutely.fit.place import TERMS
+from eutely.fit.place import TERMS, nucleus_cells
 from eutely.frame import Frame, Posed, canonical_order
 from eutely.geometry import folds
 from eutely.learned import Learned
 from eutely.pose import Oriented, anonymous, framed, oriented
-from eutely.progress import Progress, silent
 from eutely.record import pack
 from eutely.specimen import Specimen
 from eutely.steps import Context, Run, Store, step
@@ -117,7 +115,9 @@ class Built:
         for cells, fit in zip(self.cells, self.fits, strict=True):
             names = [self.atlas.names[cell] if cell >= 0 else "" for cell in cells]
             table = replace(fit, cells=cells, names=tuple(names)).to_frame()
-            tables.append(table[["specimen", "id", "cell", "name"]].assign(confirmed=cells == fit.cells))
+            tables.append(
+                table[["specimen", "id", "cell", "name"]].assign(confirmed=cells == fit.cells)
+            )
         return pd.concat(tables, ignore_index=True)
 
 
@@ -210,9 +210,7 @@ def _built(
             specimens, run(held_out_fits, frame, cells, found.weights), strict=True
         )
     )
-    built = Built(
-        atlas, specimens, cells.labels(), fits, {}, found.learned, tuple(run.timings)
-    )
+    built = Built(atlas, specimens, cells.labels(), fits, {}, found.learned, tuple(run.timings))
     return replace(built, outliers=outliers(fits, len(atlas), built.consistency()))
 
 

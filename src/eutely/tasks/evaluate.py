@@ -8,7 +8,7 @@ from eutely import evaluation
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import Evaluation
-from eutely.progress import Progress, silent
+from eutely.execute import Progress, silent
 from eutely.specimen import Specimen
 from eutely.tasks.annotate import annotate
 

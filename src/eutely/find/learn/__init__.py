@@ -64,18 +64,14 @@ def costs(context: Context, specimens: Aligned, spacing: float) -> Learned:
 
 
 @step("seed", "realign", "costs", "learn.c0", "multi", "estimate")
-def realigned(
-    context: Context, frame: Frame, before: Aligned, parameters: Parameters
-) -> Aligned:
+def realigned(context: Context, frame: Frame, before: Aligned, parameters: Parameters) -> Aligned:
     """Align the specimens again, by the learned costs.
 
     With ``realign.warp`` all pairs are then matched in a rough way, and specimens warped to the
     mean of the cliques: pairs of warped specimens agree much better (docs/results.md).
     """
     settings = context.settings
-    rules = PairRules(
-        parameters, settings.learn.c0, settings.costs.neighbours, effort="fast"
-    )
+    rules = PairRules(parameters, settings.learn.c0, settings.costs.neighbours, effort="fast")
     affine = realign(before, rules, settings.realign, context.executor)
     if not frame.body.smooth:
         return affine
@@ -113,9 +109,7 @@ def synchronised(context: Context, matchings: Matchings) -> Cliques:
 
 
 @step("estimate")
-def cells_of_cliques(
-    context: Context, frame: Frame, specimens: Aligned, cliques: Cliques
-) -> Cells:
+def cells_of_cliques(context: Context, frame: Frame, specimens: Aligned, cliques: Cliques) -> Cells:
     """Take cliques for cells, without those that few specimens share."""
     cells = clique_cells(frame, specimens, cliques)
     for _ in range(WARPS if frame.body.smooth else 0):
@@ -128,9 +122,7 @@ def clique_cells(frame: Frame, specimens: Aligned, cliques: Cliques) -> Cells:
     table = cliques.table(minimum=max(FEWEST, int(np.ceil(SHARE * len(cliques)))))
     if not len(table):
         raise EutelyError("no two specimens share a cell; are they of one organism?")
-    posed = tuple(
-        poses[number] for poses, number in zip(frame.poses, specimens.poses, strict=True)
-    )
+    posed = tuple(poses[number] for poses, number in zip(frame.poses, specimens.poses, strict=True))
     nuclei = tuple(np.ascontiguousarray(column) for column in table.T)
     return Cells(posed, specimens.frames, nuclei, frame.scores, frame.body)
 
@@ -140,9 +132,7 @@ def improved(context: Context, cells: Cells, number: int) -> Cells:  # noqa: ARG
     """Match all specimens again, to the atlas of others."""
     settings = context.settings
     parts = min(settings.refine.folds, len(cells))
-    cells, cost = joint_round(
-        cells, settings.estimate, context.executor, parts=parts, afresh=False
-    )
+    cells, cost = joint_round(cells, settings.estimate, context.executor, parts=parts, afresh=False)
     log.info("cost of specimens that were held out: %.1f", cost)
     # A cell may lose its last nucleus to its neighbours.
     return warped_to_mean(cells.present(), settings.estimate)

@@ -39,7 +39,7 @@ MEDIAN_SQUARE = 2.366
 
 TYPICAL = 2.0
 """Cost of a match in the end. A common factor of all variances changes no matching where all nuclei
-are matched; with this one, worms of 558 nuclei leave about one unmatched at the paper's c0 of 40."""
+are matched; with this one, worms of 558 nuclei leave about one unmatched at the paper's c0, 40."""
 
 
 @dataclass(frozen=True)
