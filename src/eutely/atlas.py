@@ -1,4 +1,4 @@
-"""The atlas: where each cell lies, how it varies, and what its neighbours tell about it."""
+"""The atlas: where each cell lies, how it varies, and how its neighbours predict it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from eutely.errors import AtlasError
 from eutely.specimen import UNKNOWN
 
-NOBODY = -1
+NO_NEIGHBOUR = -1
 """Fills the list of neighbours of a cell that has fewer than others."""
 
 
@@ -51,7 +51,7 @@ class Atlas:
     offsets, offset_covariances
         (e, 3), (e, 3, 3) float64, of centroid i minus centroid j.
     neighbours
-        (m, k) int32, the cells that tell most about each cell, -1 where there are fewer.
+        (m, k) int32, the cells that predict each cell best, -1 where there are fewer.
     predictors
         (m, k, 3, 3) float64: given its neighbours, cell i is expected at
         ``means[i] + sum_k predictors[i, k] @ (x_k - means[neighbours[i, k]])``,
@@ -62,14 +62,14 @@ class Atlas:
     weights
         (3,) float64, of the costs of centroids, radii and offsets (lambda).
     size
-        (2,) float64, length and width to which specimens are brought, as of `eutely.pose.Pose`.
+        (2,) float64, length and width to which specimens are brought, as in `eutely.pose.Pose`.
     features
-        d names of what nuclei have besides their place, as of `eutely.features`.
+        d names of properties of nuclei besides their place, see `eutely.features`.
     feature_means
         (m, d) float64, mean normal scores of the cells.
     crowding
-        (10,) float64, how much speaks against two nuclei being both cells, as of
-        `eutely.fit.spurious`, for distances of 0.05, 0.15, ... 0.95 of the typical one.
+        (10,) float64, cost of two nuclei being both cells, see `eutely.fit.spurious`, at distances
+        of 0.05, 0.15, ... 0.95 spacings.
     specimens
         number of specimens it was estimated from.
     names
@@ -166,7 +166,7 @@ class Atlas:
             if not np.isfinite(values).all() or (np.linalg.eigvalsh(values) <= 0).any():
                 raise AtlasError(f"atlas: '{key}' must be positive definite")
         for key in ("edges", "neighbours"):
-            values, lowest = getattr(self, key), 0 if key == "edges" else NOBODY
+            values, lowest = getattr(self, key), 0 if key == "edges" else NO_NEIGHBOUR
             if values.size and (values.min() < lowest or values.max() >= len(self)):
                 raise AtlasError(f"atlas: '{key}' must be numbers of its {len(self)} cells")
 
@@ -176,7 +176,7 @@ class Atlas:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle field by field, since a mapping proxy cannot be pickled."""
-        values = [getattr(self, one.name) for one in fields(self)]
+        values = [getattr(self, entry.name) for entry in fields(self)]
         return Atlas, tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
 
     def __repr__(self) -> str:
@@ -215,7 +215,7 @@ class Atlas:
 
 
 def _locked(values: ArrayLike, dtype: type[Any], shape: tuple[int, ...], key: str) -> NDArray[Any]:
-    """Return a read-only copy of ``values``, or say what is wrong with it."""
+    """Return a read-only copy of ``values``; wrong shapes are errors."""
     given = np.asarray(values)
     if given.shape != shape:
         raise AtlasError(f"atlas: '{key}' has shape {given.shape}, expected {shape}")

@@ -1,9 +1,9 @@
-"""What nuclei have besides their place, such as size, brightness or colour, and what it tells.
+"""Features: properties of nuclei besides their place, such as size, brightness or colour.
 
 Units, exposure and staining differ between specimens, so each feature is measured from the median
-of the specimen, in units of its spread: its scores. How much they tell is found in each specimen by
-itself, from a first matching by places alone: where scores do not follow those that the matched
-cells have elsewhere, they count for nothing.
+of the specimen, in units of its spread: its score. How informative scores are is estimated for each
+specimen separately, from a first matching by places: where they do not follow the scores that the
+matched cells have in other specimens, they do not count.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ BOOKKEEPING = ("voxels", "detached", "border", "rejected")
 """Columns about the segmentation that are no property of a cell."""
 
 PRIOR = 5.0
-"""Nuclei that 'tells nothing' counts for in how much the features of a specimen tell."""
+"""Nuclei that 'not informative' counts for in the covariance of a specimen's scores."""
 
-FEWEST, STEPS = 10, 10
-"""Matches that it takes to learn how much features tell, and steps of learning it."""
+FEWEST_MATCHES, REWEIGHTINGS = 10, 10
+"""Matches needed to estimate how informative features are, and rounds of re-weighting them."""
 
 RIDGE = 0.01
 """Added to the variance of scores: no feature is known better than that."""
 
-TELLING, MIXTURES = 0.1, 3
-"""Mixtures of scores count if they vary so much more between cells than within; and how many."""
+DISCRIMINATING, MIXTURES = 0.1, 3
+"""Ratio of the variance between cells to that within them from which a mixture of scores counts,
+and the number of mixtures at most."""
 
 ODD = 3.0
-"""Times that the scores of spurious nuclei may spread farther than those of usual ones."""
+"""Spread of the scores of spurious nuclei, in spreads of those of usual nuclei."""
 
 SHARED = 0.5
-"""Share of the specimens, and of the nuclei of one, that must have a feature."""
+"""Share of the specimens, and of the nuclei of a specimen, that must have a feature."""
 
 
 def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[str, ...]:
-    """Return the features that most specimens have and that differ between nuclei, by name.
+    """Return the names of the features that most specimens have and that differ between nuclei.
 
     Parameters
     ----------
@@ -55,8 +56,8 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
     """
     if wanted.strip() == "none":
         return ()
-    chosen = {one.strip() for one in wanted.split(",")}
-    names = [*RADII, *sorted({key for one in specimens for key in one.features})]
+    chosen = {name.strip() for name in wanted.split(",")}
+    names = [*RADII, *sorted({key for specimen in specimens for key in specimen.features})]
     unknown = chosen - {"all", "radius", *names}
     if unknown:
         there = ", ".join(["radius", *names[len(RADII) :]])
@@ -68,22 +69,23 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
         for name in names
         if ("all" in chosen or name in chosen or ("radius" in chosen and name in RADII))
         and name not in BOOKKEEPING
-        and sum(_tells(_column(one, name)) for one in specimens) > SHARED * len(specimens)
+        and sum(_differs(_column(specimen, name)) for specimen in specimens)
+        > SHARED * len(specimens)
     )
 
 
 def scores(specimen: Specimen, names: Sequence[str]) -> NDArray[np.float64]:
     """Return (n, d), the scores of the features called ``names``; NaN where not known."""
-    found = np.full((len(specimen), len(names)), np.nan)
+    table = np.full((len(specimen), len(names)), np.nan)
     for number, name in enumerate(names):
         column = _column(specimen, name)
         known = np.isfinite(column)
         if known.any():
             apart = column[known] - np.median(column[known])
-            # Half of the nuclei may have one and the same value, drawn by hand for instance.
+            # Half of the nuclei may have the same value, drawn by hand for instance.
             spread = 1.4826 * np.median(np.abs(apart)) or 1.2533 * np.abs(apart).mean() or 1.0
-            found[known, number] = np.arcsinh(apart / spread)
-    return found
+            table[known, number] = np.arcsinh(apart / spread)
+    return table
 
 
 def _column(specimen: Specimen, name: str) -> NDArray[np.float64]:
@@ -92,8 +94,8 @@ def _column(specimen: Specimen, name: str) -> NDArray[np.float64]:
     return specimen.features.get(name, np.full(len(specimen), np.nan))
 
 
-def _tells(column: NDArray[np.float64]) -> bool:
-    """Tell whether a column differs between nuclei, and does not just number them."""
+def _differs(column: NDArray[np.float64]) -> bool:
+    """Return whether a column differs between nuclei, and does not just number them."""
     known = np.unique(column[np.isfinite(column)])
     numbered = len(known) == len(column) > 1 and bool((np.diff(known) == 1).all())
     return len(known) > 1 and not numbered
@@ -102,7 +104,7 @@ def _tells(column: NDArray[np.float64]) -> bool:
 def cell_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (m, d), the mean scores of cells in specimens: (N, m, d), NaN left out.
 
-    One specimen with an average nucleus is added, so that a single nucleus does not say it all.
+    A specimen of average nuclei is added, so that a single nucleus does not decide.
     """
     known = np.isfinite(values)
     return np.asarray(np.where(known, values, 0.0).sum(axis=0) / (known.sum(axis=0) + 1))
@@ -123,7 +125,7 @@ def discriminating_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
     apart = means - means.mean(axis=0)
     ratios, mixtures = eigh(apart.T @ apart / m, within)
     best = np.argsort(-ratios, kind="stable")[:MIXTURES]
-    return np.asarray(filled @ mixtures[:, best[ratios[best] > TELLING]])
+    return np.asarray(filled @ mixtures[:, best[ratios[best] > DISCRIMINATING]])
 
 
 class Agreement(NamedTuple):
@@ -144,31 +146,31 @@ class Agreement(NamedTuple):
 
 
 def agreement(
-    told: NDArray[np.float64], seen: NDArray[np.float64], freedom: float
+    cell_scores: NDArray[np.float64], scores: NDArray[np.float64], freedom: float
 ) -> Agreement | None:
-    """Find how scores ``seen`` (n, d) of nuclei follow those ``told`` (n, d) of their cells.
+    """Regress the scores (n, d) of nuclei on those (n, d) of their cells.
 
-    A regression of each feature with Student-t residuals, so that wrong matches count less. What
-    chance can make of no slope at all (two standard errors) is taken off the slopes. None if there
-    are too few nuclei with all features.
+    Each feature has Student-t residuals, so that wrong matches count less. Two standard errors, the
+    slope that chance alone may produce, are subtracted from the slopes. None if too few nuclei have
+    all features.
     """
-    whole = np.isfinite(seen).all(axis=1)
-    if whole.sum() < FEWEST:
+    complete = np.isfinite(scores).all(axis=1)
+    if complete.sum() < FEWEST_MATCHES:
         return None
-    told, seen = told[whole], seen[whole]
-    count, d = seen.shape
-    dull = PRIOR * np.cov(seen.T, bias=True).reshape(d, d)
+    x, y = cell_scores[complete], scores[complete]
+    count, d = y.shape
+    prior = PRIOR * np.cov(y.T, bias=True).reshape(d, d)
     weights = np.ones(count)
-    for _ in range(STEPS):
+    for _ in range(REWEIGHTINGS):
         shares = weights / weights.sum()
-        centre, middle = shares @ told, shares @ seen
-        apart, here = told - centre, seen - middle
+        centre, middle = shares @ x, shares @ y
+        apart, here = x - centre, y - middle
         square = shares @ apart**2 + 1e-9
         slope = np.maximum(shares @ (apart * here) / square, 1e-9)
         error = shares @ here**2 / square / count
         slope *= np.maximum(1 - 4 * error / slope**2, 0.0)
         rest = here - slope * apart
-        scatter = _ridged(((weights[:, None] * rest).T @ rest + dull) / (count + PRIOR))
+        scatter = _ridged(((weights[:, None] * rest).T @ rest + prior) / (count + PRIOR))
         away = np.linalg.solve(np.linalg.cholesky(scatter), rest.T)
         weights = (freedom + d) / (freedom + (away**2).sum(axis=0))
     return Agreement(centre, middle, slope, scatter)
@@ -180,17 +182,18 @@ def feature_costs(
     nuclei: NDArray[np.int32],
     freedom: float,
 ) -> NDArray[np.float64] | None:
-    """Return (m, n): what the features of a nucleus say against its being a cell.
+    """Return (m, n): the cost of the features of each nucleus if it is each cell.
 
     Minus the logarithm of how many times likelier its scores are for this cell than for anything
-    in the specimen: usual nuclei, and as often odd ones, whose scores spread thrice as far.
+    in the specimen: usual nuclei, and equally often odd ones, whose scores spread three times as
+    far.
 
     Parameters
     ----------
     means
         (m, d), mean scores of the cells.
     values
-        (n, d), scores of the nuclei of one specimen; NaN where not known.
+        (n, d), scores of the nuclei of a specimen; NaN where not known.
     nuclei
         (m,), a first matching: the nucleus of each cell, or -1.
     freedom
@@ -199,27 +202,29 @@ def feature_costs(
     Returns
     -------
     costs
-        None if the features tell nothing.
+        None if the features are not informative.
     """
     cells = np.flatnonzero(nuclei >= 0)
     known = np.isfinite(values)
     used = known.mean(axis=0) > SHARED
-    means, values, known = means[:, used], values[:, used], known[:, used]
-    told, seen = means[cells], values[nuclei[cells]]
-    own = agreement(told, seen, freedom) if used.any() else None
-    at_large = agreement(np.zeros_like(told), seen, freedom) if used.any() else None
-    if own is None or at_large is None:
+    if not used.any():
         return None
-    expected = own.middle + own.slope * (means - own.centre)
+    means, values, known = means[:, used], values[:, used], known[:, used]
+    cell_scores, scores = means[cells], values[nuclei[cells]]
+    by_cell = agreement(cell_scores, scores, freedom)
+    at_large = agreement(np.zeros_like(cell_scores), scores, freedom)
+    if by_cell is None or at_large is None:
+        return None
+    expected = by_cell.middle + by_cell.slope * (means - by_cell.centre)
     costs = np.zeros((len(means), len(values)))
     patterns, which = np.unique(known, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         rows = np.flatnonzero(which.ravel() == number)
         both, here = np.ix_(pattern, pattern), values[np.ix_(rows, pattern)]
-        cell = _student(expected[:, pattern], here, own.scatter[both], freedom)
+        cell = _student(expected[:, pattern], here, by_cell.scatter[both], freedom)
         usual, odd = (
-            _student(at_large.middle[None, pattern], here, some, freedom)
-            for some in (at_large.scatter[both], ODD**2 * at_large.scatter[both])
+            _student(at_large.middle[None, pattern], here, scatter, freedom)
+            for scatter in (at_large.scatter[both], ODD**2 * at_large.scatter[both])
         )
         costs[:, rows] = cell + np.logaddexp(-usual, -odd) - np.log(2)
     return costs
@@ -242,5 +247,5 @@ def _student(
 
 
 def _ridged(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a covariance that can be inverted even where two features are one and the same."""
+    """Return a covariance that can be inverted even where two features are the same."""
     return covariance + RIDGE * np.eye(len(covariance))

@@ -69,8 +69,8 @@ class Parameters:
         spacing
             typical distance of neighbouring nuclei.
         """
-        one = (spacing**2,) * 3
-        return cls(one, one, one)
+        variance = (spacing**2,) * 3
+        return cls(variance, variance, variance)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Parameters:

@@ -198,11 +198,11 @@ def settle_poses(frame: Frame, executor: Executor, *, seed: int = 0) -> NDArray[
             samples[member] = _sample(poses[member][chosen[member]])
         if np.array_equal(before, chosen):
             break
-    rest = [(number, own) for number, own in enumerate(poses) if number not in samples]
-    items = [points for _, own in rest for points in own]
+    rest = [number for number in range(len(poses)) if number not in samples]
+    items = [points for number in rest for points in poses[number]]
     costs_of_rest = executor.map(_cost, items, shared=(list(samples.values()), spacing))
-    for number, own in rest:
-        chosen[number] = int(np.argmin([next(costs_of_rest) for _ in own]))
+    for number in rest:
+        chosen[number] = int(np.argmin([next(costs_of_rest) for _ in poses[number]]))
     return chosen
 
 

@@ -84,7 +84,7 @@ class Realign(Section):
     warp: bool = setting(
         True,
         "Whether specimens are also bent, twisted and stretched smoothly along the body, to the "
-        "mean of all (by the method 'learn' after learning); the paper has affine maps alone.",
+        "mean of all (by the method 'learn' after learning); the paper has affine maps only.",
     )
 
 
@@ -172,11 +172,11 @@ class Atlas(Section):
         "joint",
         "How specimens are matched with the atlas: 'joint', cells that predict each other, as by "
         "the method 'refine'; or 'offsets', the paper's quadratic costs, with weights from what "
-        "was learned (in a supervised build: weights of their own, by 'learn.trials_offsets').",
+        "was learned (in a supervised build by 'learn.trials_offsets' trials).",
     )
     rounds: int = setting(
         2,
-        "Rounds after cells were found in which each specimen is matched anew, to the atlas of "
+        "Rounds after cells were found in which each specimen is matched again, to the atlas of "
         "others; only with 'realign.warp'. The paper has none.",
         "changes little after two; time in proportion.",
         "rounds",
@@ -260,7 +260,7 @@ class Estimate(Section):
 
 
 class Refine(Section):
-    """Rounds of matching all specimens to the atlas so far and estimating it anew."""
+    """Rounds of matching all specimens to the atlas so far and estimating it again."""
 
     linear_rounds: int = setting(
         3,
@@ -304,7 +304,7 @@ class Refine(Section):
     joint_rounds: int = setting(
         5,
         "Rounds after fusion; before all but the first and the last, cells that are easily "
-        "confused are dealt out anew.",
+        "confused are split again.",
         "changes little after four; time in proportion.",
         "rounds",
         ge=0,

@@ -88,12 +88,12 @@ def resolve(
 
 def keys(section: type[Section] = Config, before: str = "") -> list[str]:
     """Return all settings and sections as dotted keys, in order."""
-    found = []
+    names = []
     for name, field in section.model_fields.items():
-        found.append(before + name)
+        names.append(before + name)
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            found += keys(field.annotation, f"{before}{name}.")
-    return found
+            names += keys(field.annotation, f"{before}{name}.")
+    return names
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _line(detail: ErrorDetails) -> str:
-    """Say in one line what is wrong with one setting."""
+    """Return one line that states what is wrong with a setting."""
     key = ".".join(map(str, detail["loc"]))
     if detail["type"] == "extra_forbidden":
         near = _nearest(key)

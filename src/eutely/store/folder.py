@@ -130,13 +130,13 @@ class RunFolder:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that compute."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    packages = {"python": platform.python_version(), "platform": platform.platform()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            packages[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "absent"
-    return found
+            packages[package] = "absent"
+    return packages
 
 
 def _check(path: Path) -> None:

@@ -27,7 +27,10 @@ def pins_of_specimens(pins: Pins, specimens: Sequence[Specimen]) -> list[dict[in
 
     An id that a specimen does not have is an error; specimens that are not there are reported.
     """
-    rows = {one.name: {id_: row for row, id_ in enumerate(one.ids.tolist())} for one in specimens}
+    rows = {
+        specimen.name: {id_: row for row, id_ in enumerate(specimen.ids.tolist())}
+        for specimen in specimens
+    }
     by_name: dict[str, dict[int, str | int]] = {name: {} for name in rows}
     absent = set()
     for (name, id_), what in pins.items():
