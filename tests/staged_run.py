@@ -1,4 +1,4 @@
-"""A toy run of several stages, killed at every moment: ``python staged_run.py FOLDER``.
+"""A toy run of several steps, killed at every moment: ``python staged_run.py FOLDER``.
 
 A moment is the n-th use of a file of the run folder. For each n a run is killed there, then its
 successor somewhere else, and a third run ends it; FOLDER/undisturbed is a run without disturbance,
@@ -11,45 +11,46 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eutely.config import Config, to_toml
-from eutely.record import Record
-from eutely.store.folder import RunFolder, open_run
+from eutely.execute import open_executor
 from eutely.io.whole import whole
+from eutely.steps import Context, Run, step
+from eutely.store.folder import open_run
 from kills import child
 
 
-def learn(run: RunFolder, start: Record) -> Record:
+@step("seed")
+def start(context: Context) -> NDArray[np.float64]:
+    return np.arange(1000.0) + context.settings.seed
+
+
+@step()
+def learn(context: Context, values: NDArray[np.float64]) -> float:
     """Trials in a journal, each drawn from what came before."""
-    trials = run.journal("learn", start.digest)
+    trials = list(context.journal)
     best = min((trial["loss"] for trial in trials), default=1.0)
     for number in range(len(trials), 5):
         drawn = np.random.default_rng([number, int(best * 2**40)]).random()
-        trials.append({"number": number, "loss": drawn})
+        context.journal.append({"number": number, "loss": drawn})
         best = min(best, drawn)
-    return Record({"losses": np.array([trial["loss"] for trial in trials])}, {"best": best})
+    return best + float(values[0])
 
 
-def same(record: Record) -> Record:
-    return record
+@step()
+def end_of_run(context: Context, values: NDArray[np.float64], best: float) -> tuple[float, float]:
+    return float(values.sum()), best
 
 
 def main(path: Path) -> None:
-    with open_run(path) as run:
-        run.describe(to_toml(Config()), {"a": "0" * 64})
-        start = run.stage(
-            "start", {"seed": 1}, lambda: Record({"x": np.arange(1000.0)}), same, same
-        )
-        learned = run.stage("learn", start.digest, lambda: learn(run, start), same, same)
-        end = run.stage(
-            "end",
-            [start.digest, learned.digest],
-            lambda: Record({"y": start.arrays["x"] * learned.metadata["best"]}),
-            same,
-            same,
-        )
+    with open_executor(1) as executor, open_run(path) as folder:
+        folder.describe(to_toml(Config()), {"a": "0" * 64})
+        run = Run(Config(), executor, folder)
+        values = run(start)
+        result = run(end_of_run, values, run(learn, values))
         with whole(path / "result.txt") as aside:
-            aside.write_text(end.digest)
+            aside.write_text(str(result))
 
 
 def end(path: Path, moment: int | None) -> int:

@@ -14,7 +14,7 @@ import eutely
 from eutely.config import resolve
 from eutely.errors import EutelyError
 from eutely.evaluation import majority_names, pre_atlas
-from eutely.features import cell_means, feature_costs, feature_names, scores, telling_scores
+from eutely.features import cell_means, discriminating_scores, feature_costs, feature_names, scores
 from eutely.specimen import Specimen
 
 N = 200
@@ -133,11 +133,11 @@ def test_mixtures_that_tell_most() -> None:
     means = np.stack([3 * random.normal(size=50), np.zeros(50)], axis=1)
     values = means + random.normal(size=(30, 50, 2))
     values[0, 0] = np.nan
-    found = telling_scores(values)
+    found = discriminating_scores(values)
     assert found.shape == (30, 50, 1)
     assert np.isfinite(found).all()
     assert abs(np.corrcoef(found[1, :, 0], values[1, :, 0])[0, 1]) > 0.99
-    assert telling_scores(values[:, :, :0]).shape == (30, 50, 0)
+    assert discriminating_scores(values[:, :, :0]).shape == (30, 50, 0)
 
 
 def coloured(noise: float) -> list[Specimen]:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from eutely.errors import ReadError, WriteError
-from eutely.record import Record, digest, read_record, write_record
+from eutely.record import Record, digest
+from eutely.store.files import read_record, write_record
 
 NAMES = st.text("abcdefghij_0123", min_size=1, max_size=8)
 DTYPES = st.one_of(

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from eutely.config.model import Realign
-from eutely.execute import Executor, open_executor
-from eutely.learned import Parameters
 from eutely.align.affine import fit_affine
 from eutely.align.consensus import Aligned, align, fitted, realign, settle_poses
+from eutely.align.target import rank_targets
+from eutely.config.model import Realign
+from eutely.execute import Executor, open_executor
+from eutely.frame import Body, Frame, Posed
+from eutely.learned import Parameters
+from eutely.pairs import PairRules
 
 Points = NDArray[np.float64]
 TURNS = [np.diag(signs) for signs in ([1.0, 1, 1], [1, -1, -1], [-1, -1, 1], [-1, 1, -1])]
@@ -21,28 +24,33 @@ def executor() -> Executor:
         yield one
 
 
-def cohort(count: int = 6, stranger: bool = False) -> tuple[list[list[Points]], list[Points]]:
-    """Return the poses of bodies of 40 cells, each sheared a little; some in a wrong first pose."""
+def cohort(count: int = 6, stranger: bool = False, lacking: bool = False) -> Frame:
+    """Return the poses of bodies of 40 cells, each sheared a little; some in a wrong first pose.
+
+    One may be a stranger; or each second one may lack the last third of its cells.
+    """
     plan = np.random.default_rng(5)
     cells = plan.normal(size=(40, 3)) * [60, 12, 8] + [0, 3, 0]
     random = np.random.default_rng(1)
-    poses = []
+    specimens = []
     for number in range(count):
         shear = np.eye(3) + random.normal(0, 0.03, (3, 3))
-        own = plan.normal(size=(40, 3)) * [60, 12, 8] if stranger and number == 0 else cells
-        points = own @ shear.T + random.normal(0, 0.3, (40, 3))
+        body = plan.normal(size=(40, 3)) * [60, 12, 8] if stranger and number == 0 else cells
+        points = body @ shear.T + random.normal(0, 0.3, (40, 3))
+        if lacking and number % 2:
+            points = points[:26]
         wrong = number in (2, 4)
-        poses.append([points @ TURNS[turn ^ (2 * wrong)] for turn in range(4)])
-    return poses, [np.full((40, 3), 2.0) for _ in range(count)]
+        poses = tuple(points @ TURNS[turn ^ (2 * wrong)] for turn in range(4))
+        specimens.append(Posed(poses, np.full(points.shape, 2.0), np.zeros((len(points), 0))))
+    return Frame(tuple(specimens), Body(np.array([60.0, 12.0]), 7.0))
 
 
 def aligned(executor: Executor, **how: bool) -> Aligned:
-    poses, radii = cohort(**how)
-    return align(poses, radii, spacing=7.0, settings=Realign(), executor=executor)
+    return align(cohort(**how), Realign(), executor)
 
 
 def test_poses_are_settled_by_the_majority(executor: Executor) -> None:
-    chosen = settle_poses(cohort()[0], spacing=7.0, executor=executor)
+    chosen = settle_poses(cohort(), executor)
     assert chosen.tolist() == [0, 0, 2, 0, 2, 0]
 
 
@@ -51,8 +59,7 @@ def test_specimens_come_to_lie_on_each_other(executor: Executor) -> None:
     for frame in found.frames:
         assert np.abs(frame - found.frames[found.target]).max() < 3
     # What the shears had moved: the fits undo it.
-    poses, _ = cohort()
-    before = [own[pose] for own, pose in zip(poses, found.poses, strict=True)]
+    before = [poses[pose] for poses, pose in zip(cohort().poses, found.poses, strict=True)]
     goal = found.frames[found.target]
     apart = np.mean([np.linalg.norm(one - goal, axis=1).mean() for one in before])
     now = np.mean([np.linalg.norm(one - goal, axis=1).mean() for one in found.frames])
@@ -68,11 +75,11 @@ def test_a_stranger_is_no_target_and_stands_out(executor: Executor) -> None:
 
 def test_the_learned_model_aligns_too_whoever_works(executor: Executor) -> None:
     before = aligned(executor)
-    how = Parameters((49, 9, 9), (9, 9, 9), (49, 9, 9), 5)
+    rules = PairRules(Parameters((49, 9, 9), (9, 9, 9), (49, 9, 9), 5), 1e4, effort="fast")
     found = []
     for workers in (1, 2):
         with open_executor(workers) as others:
-            found.append(realign(before, how, settings=Realign(iterations=2), executor=others))
+            found.append(realign(before, rules, Realign(iterations=2), others))
     for one, two in zip(found[0].frames, found[1].frames, strict=True):
         np.testing.assert_array_equal(one, two)
     goal = before.frames[before.target]
@@ -80,10 +87,18 @@ def test_the_learned_model_aligns_too_whoever_works(executor: Executor) -> None:
 
 
 def test_no_iterations_change_nothing(executor: Executor) -> None:
-    poses, radii = cohort()
-    found = align(poses, radii, spacing=7.0, settings=Realign(iterations=0), executor=executor)
-    for own, pose, frame in zip(poses, found.poses, found.frames, strict=True):
-        np.testing.assert_array_equal(own[pose], frame)
+    found = align(cohort(), Realign(iterations=0), executor)
+    for poses, pose, frame in zip(cohort().poses, found.poses, found.frames, strict=True):
+        np.testing.assert_array_equal(poses[pose], frame)
+
+
+def test_a_jury_and_targets_are_there_when_no_number_of_nuclei_is_usual(
+    executor: Executor,
+) -> None:
+    frame = cohort(lacking=True)
+    assert {len(posed) for posed in frame.specimens} == {26, 40}  # the median is 33
+    assert settle_poses(frame, executor).tolist() == [0, 0, 2, 0, 2, 0]
+    assert sorted(rank_targets(frame, executor)) == list(range(6))
 
 
 def test_wrong_matches_can_neither_mirror_nor_collapse() -> None:

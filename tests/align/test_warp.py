@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.realign import fit_affine, fit_warp
-from eutely.align.warp import Body
+from eutely.align.affine import fit_affine
+from eutely.align.warp import Span, fit_warp
 
-BODY = Body(-550.0, 550.0, 20.0)
+SPAN = Span(-550.0, 550.0, 20.0)
 
 
 def body(seed: int, count: int = 200) -> np.ndarray:
@@ -51,20 +51,20 @@ def test_warp_undoes_a_twist() -> None:
         ],
         axis=1,
     )
-    warp = fit_warp(turned, points, np.ones(len(points)), BODY)
+    warp = fit_warp(turned, points, np.ones(len(points)), SPAN)
     assert np.abs(warp(turned) - points).mean() < 0.25 * np.abs(turned - points).mean()
 
 
 def test_no_match_no_warp() -> None:
     points = body(1)
-    warp = fit_warp(points, points + 50, np.zeros(len(points)), BODY)
+    warp = fit_warp(points, points + 50, np.zeros(len(points)), SPAN)
     np.testing.assert_allclose(warp(points), points)
 
 
 @pytest.mark.parametrize("end", [-550.0, 550.0])
 def test_beyond_its_ends_the_warp_moves_like_the_end(end: float) -> None:
     points = body(2)
-    warp = fit_warp(points, points + [5.0, 0, 0], np.ones(len(points)), BODY)
+    warp = fit_warp(points, points + [5.0, 0, 0], np.ones(len(points)), SPAN)
     here, beyond = np.array([[end, 0.0, 0.0]]), np.array([[20 * end, 0.0, 0.0]])
     np.testing.assert_allclose(warp(beyond) - beyond, warp(here) - here)
     assert (warp(here) - here)[0, 0] > 1
@@ -74,7 +74,7 @@ def test_without_splines_a_warp_is_affine() -> None:
     points = body(4)
     matrix = np.eye(3) + np.random.default_rng(4).uniform(-0.05, 0.05, (3, 3))
     warp = fit_warp(
-        points, points @ matrix.T + 3.0, np.ones(len(points)), BODY._replace(smooth=False)
+        points, points @ matrix.T + 3.0, np.ones(len(points)), SPAN._replace(smooth=False)
     )
     new = body(5)
     np.testing.assert_allclose(warp(new), new @ matrix.T + 3.0, atol=1.0)
@@ -82,7 +82,7 @@ def test_without_splines_a_warp_is_affine() -> None:
     np.testing.assert_allclose(2 * halves, warp(new) - warp(np.zeros_like(new)), atol=1e-9)
 
 
-@pytest.mark.parametrize("own", [BODY, BODY._replace(smooth=False)])
-def test_nothing_pulls_nothing_moves(own: Body) -> None:
+@pytest.mark.parametrize("span", [SPAN, SPAN._replace(smooth=False)])
+def test_nothing_pulls_nothing_moves(span: Span) -> None:
     nothing, points = np.empty((0, 3)), body(6)
-    np.testing.assert_array_equal(fit_warp(nothing, nothing, np.empty(0), own)(points), points)
+    np.testing.assert_array_equal(fit_warp(nothing, nothing, np.empty(0), span)(points), points)

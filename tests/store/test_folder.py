@@ -19,48 +19,41 @@ from eutely.store.folder import MARK, RunFolder, open_run
 SCRIPT = Path(__file__).parents[1] / "staged_run.py"
 
 
-def save(value: float) -> Record:
-    return Record({"value": np.array(value)})
-
-
-def load(record: Record) -> float:
+def value_of(run: RunFolder, calls: list[str], name: str = "one", key: str = "1") -> float:
+    """Return what is stored under a name and a key, or compute it and store it."""
+    record = run.get(name, key)
+    if record is None:
+        calls.append(name)
+        record = Record({"value": np.array(0.1 + len(name))})
+        run.put(name, key, record, 0.5)
     return float(record.arrays["value"])
 
 
-def run_stage(run: RunFolder, calls: list[str], name: str = "one", key: object = 1) -> float:
-    def compute() -> float:
-        calls.append(name)
-        return 0.1 + len(name)
-
-    return run.stage(name, key, compute, save, load)
-
-
-def test_a_stage_is_computed_once(tmp_path: Path) -> None:
+def test_a_result_is_computed_once(tmp_path: Path) -> None:
     calls: list[str] = []
     for _ in range(2):
         with open_run(tmp_path / "run") as run:
-            assert run_stage(run, calls) == 3.1
+            assert value_of(run, calls) == 3.1
     assert calls == ["one"]
 
 
 def test_another_key_or_name_is_another_result(tmp_path: Path) -> None:
     calls: list[str] = []
     with open_run(tmp_path / "run") as run:
-        run_stage(run, calls, "one", {"seed": 1})
-        run_stage(run, calls, "one", {"seed": 2})
-        run_stage(run, calls, "two", {"seed": 1})
-        run_stage(run, calls, "one", {"seed": 1})
+        for name, key in (("one", "1"), ("one", "2"), ("two", "1"), ("one", "1")):
+            value_of(run, calls, name, key)
     assert calls == ["one", "one", "two"]
 
 
-def test_a_fresh_result_goes_through_the_file_format_too(tmp_path: Path) -> None:
-    def rounded(value: float) -> Record:
-        return Record({"value": np.array(value, np.float32)})
-
+def test_seconds_are_those_of_the_last_time_it_was_computed(tmp_path: Path) -> None:
     with open_run(tmp_path / "run") as run:
-        fresh = run.stage("one", 1, lambda: 0.1, rounded, load)
-        again = run.stage("one", 1, lambda: 0.1, rounded, load)
-    assert fresh == again != 0.1
+        run.put("one", "1", Record(), 2.0)
+        run.put("one", "2", Record(), 7.0)
+        run.put("one", "1", Record(), 3.0)
+    with open_run(tmp_path / "run") as run:
+        assert run.seconds("one", "1") == 3.0
+        assert run.seconds("one", "2") == 7.0
+        assert np.isnan(run.seconds("two", "1"))
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK", b"rubbish" * 100])
@@ -69,52 +62,37 @@ def test_a_damaged_result_is_computed_again(
 ) -> None:
     calls: list[str] = []
     with open_run(tmp_path / "run") as run:
-        run_stage(run, calls)
+        value_of(run, calls)
     (file,) = (tmp_path / "run" / "stages").iterdir()
     good = file.read_bytes()
     file.write_bytes(damage)
     with open_run(tmp_path / "run") as run:
-        assert run_stage(run, calls) == 3.1
+        assert value_of(run, calls) == 3.1
     assert calls == ["one", "one"]
     assert "damaged" in caplog.text
     assert file.read_bytes() == good
 
 
-def test_a_failing_stage_keeps_the_earlier_ones(tmp_path: Path) -> None:
-    calls: list[str] = []
-
-    def fail() -> float:
-        raise KeyboardInterrupt
-
-    with open_run(tmp_path / "run") as run:
-        run_stage(run, calls)
-        with pytest.raises(KeyboardInterrupt):
-            run.stage("two", 1, fail, save, load)
-    with open_run(tmp_path / "run") as run:
-        run_stage(run, calls)
-        run_stage(run, calls, "two")
-    assert calls == ["one", "two"]
-
-
-def test_a_full_disk_is_one_line_and_earlier_stages_stay(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line_and_earlier_results_stay(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     calls: list[str] = []
     large = Record({"x": np.zeros(100_000)})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with open_run(tmp_path / "run") as run:
-        run_stage(run, calls)
+        value_of(run, calls)
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
         try:
             with pytest.raises(WriteError, match="cannot write") as caught:
-                run.stage("two", 1, lambda: large, lambda record: record, lambda record: record)
+                run.put("two", "1", large, 0.0)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert "\n" not in str(caught.value)
         assert len(list((tmp_path / "run" / "stages").iterdir())) == 1
     with open_run(tmp_path / "run") as run:
-        run_stage(run, calls)
-        again = run.stage("two", 1, lambda: large, lambda record: record, lambda record: record)
-    assert again == large
+        value_of(run, calls)
+        assert run.get("two", "1") is None
+        run.put("two", "1", large, 0.0)
+        assert run.get("two", "1") == large
     assert calls == ["one"]
 
 
@@ -125,7 +103,7 @@ def test_no_space_left_names_the_file(tmp_path: Path, monkeypatch: pytest.Monkey
     with open_run(tmp_path / "run") as run:
         monkeypatch.setattr("zipfile.ZipFile.writestr", full)
         with pytest.raises(WriteError, match=r"stages/one-.*No space left on device"):
-            run_stage(run, [])
+            value_of(run, [])
         assert list((tmp_path / "run" / "stages").iterdir()) == []
 
 
@@ -134,17 +112,13 @@ def test_a_run_describes_itself(tmp_path: Path) -> None:
     logging.getLogger("eutely").setLevel(logging.NOTSET)
     with open_run(tmp_path / "run") as run:
         run.describe(config, {"worm1": "ab"})
-        run_stage(run, [])
         logging.getLogger("eutely").info("a line of the log")
-        assert list(run.timings()) == ["one"]
-        assert run.timings()["one"] >= 0
     folder = tmp_path / "run"
     assert (folder / "config.toml").read_text() == config
     assert json.loads((folder / "inputs.json").read_text()) == {"worm1": "ab"}
     assert json.loads((folder / "versions.json").read_text())["numpy"] == np.__version__
     text = (folder / "log.txt").read_text()
     assert "a line of the log" in text
-    assert "stage one" in text
     assert logging.getLogger("eutely").level == logging.NOTSET
     assert not any(
         isinstance(handler, logging.FileHandler) for handler in logging.getLogger("eutely").handlers

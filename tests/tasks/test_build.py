@@ -17,9 +17,9 @@ import eutely
 from eutely.config import Config, resolve
 from eutely.errors import AtlasError, EutelyError, WriteError
 from eutely.io.atlas import read_atlas
-from eutely.tasks.build import Built
 from eutely.simulation import body_plan
 from eutely.specimen import Specimen
+from eutely.tasks.build import Built
 
 CELLS = 60
 SETTINGS: Config = resolve(
@@ -80,15 +80,15 @@ def test_building_again_computes_nothing(
     before = (run / "atlas.h5").read_bytes()
     with caplog.at_level(logging.INFO, "eutely"):
         eutely.build(cohort(), run, config=SETTINGS, workers=1)
-    done = [line for line in caplog.messages if line.startswith("stage")]
+    done = [line for line in caplog.messages if line.startswith("step")]
     assert done
     assert all("done before" in line for line in done)
     assert (run / "atlas.h5").read_bytes() == before
 
 
-def test_a_damaged_stage_is_computed_again(built: Built, run: Path) -> None:
+def test_a_damaged_result_is_computed_again(built: Built, run: Path) -> None:
     before = (run / "atlas.h5").read_bytes()
-    stage = next((run / "stages").glob("round-2-*.npz"))
+    stage = next((run / "stages").glob("last-round-*.npz"))
     stage.write_bytes(stage.read_bytes()[:-100])
     eutely.build(cohort(), run, config=SETTINGS, workers=1)
     assert (run / "atlas.h5").read_bytes() == before
@@ -124,9 +124,9 @@ def test_ctrl_c_keeps_what_is_finished(run: Path, built: Built, tmp_path: Path) 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        eutely.build(cohort(), tmp_path / "run", config=SETTINGS, workers=1, watch=stop)
-    kept = {path.name.split("-")[0] for path in (tmp_path / "run" / "stages").iterdir()}
-    assert {"poses", "targets", "target"} <= kept
+        eutely.build(cohort(), tmp_path / "run", config=SETTINGS, workers=1, progress=stop)
+    kept = {path.name.rpartition("-")[0] for path in (tmp_path / "run" / "stages").iterdir()}
+    assert {"poses", "targets", "first-target"} <= kept
     eutely.build(cohort(), tmp_path / "run", config=SETTINGS, workers=1)
     assert (tmp_path / "run" / "atlas.h5").read_bytes() == (run / "atlas.h5").read_bytes()
 
@@ -143,7 +143,7 @@ def test_names_become_the_cells_of_a_supervised_atlas(tmp_path: Path) -> None:
 def test_a_stranger_is_flagged_and_not_fatal(caplog: pytest.LogCaptureFixture) -> None:
     other = eutely.simulate(specimens=1, cells=body_plan(CELLS, seed=17), seed=3)[0]
     built = eutely.build([*cohort(), replace(other, name="stranger")], config=SETTINGS, workers=1)
-    assert list(built.unlike) == ["stranger"]
+    assert list(built.outliers) == ["stranger"]
     assert any("stranger" in line and "another organism" in line for line in caplog.messages)
 
 
@@ -156,7 +156,7 @@ def test_specimens_of_very_different_counts(caplog: pytest.LogCaptureFixture) ->
 
 
 LEARN: Config = resolve(
-    preset="paper",
+    preset="paper-plus",
     overrides={
         "learn.specimens": 4,
         "learn.trials_linear": 3,
@@ -169,22 +169,22 @@ LEARN: Config = resolve(
 )
 
 
-def test_the_papers_way(tmp_path: Path) -> None:
+def test_the_method_of_the_paper(tmp_path: Path) -> None:
     train = cohort(6)
     built = eutely.build(train, tmp_path / "run", config=LEARN, workers=2)
     assert built.atlas.model == "offsets"
     assert built.learned is not None
-    counts = {stage: len(done) for stage, done in built.learned.trials.items()}
-    assert counts == {"linear": 3, "sparsity": 3, "offsets": 2}
+    stages = [trial.stage for trial in built.learned.trials]
+    assert stages == ["linear"] * 3 + ["sparsity"] * 3 + ["offsets"] * 2
     named = eutely.name(built.atlas, train[:3], workers=1)
     assert eutely.evaluate(named, cohort(3, seed=5), workers=1).mean > 0.9
     stored = json.loads((tmp_path / "run" / "parameters.json").read_text())
-    assert stored["learned"]["least"] == built.learned.parameters.least
+    assert stored["learned"]["k_min"] == built.learned.parameters.k_min
     # A killed run goes on after its last trial, to the same bytes.
     before = (tmp_path / "run" / "atlas.h5").read_bytes()
-    for stage in ("learn", "realign", "match", "synchronise"):
-        next((tmp_path / "run" / "stages").glob(f"{stage}-*.npz")).unlink()
-    journal = next((tmp_path / "run" / "stages").glob("trials-*.jsonl"))
+    for name in ("costs", "realigned", "matched", "synchronised"):
+        next((tmp_path / "run" / "stages").glob(f"{name}-*.npz")).unlink()
+    journal = next((tmp_path / "run" / "stages").glob("costs-*.jsonl"))
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:4]) + lines[4][:7])
     mixed = [shuffled(one, seed) for seed, one in enumerate(train)]

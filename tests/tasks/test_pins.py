@@ -1,4 +1,4 @@
-"""Pins are kept, others make room, and wrong tables are told."""
+"""Pins are kept, others make room, and wrong tables are reported."""
 
 from __future__ import annotations
 
@@ -6,45 +6,46 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from eutely.io.pins import read_pins
 
 import eutely
+from eutely.cells import Cells
 from eutely.config import resolve
-from eutely.errors import EutelyError, ReadError
-from eutely.io.pins import read_pins
-from eutely.tasks.pins import by_specimen, cells_of, pinned
-from eutely.tasks.build import Built
-from eutely.find.refine import Cohort
+from eutely.errors import AtlasError, EutelyError, ReadError
+from eutely.frame import Body
 from eutely.specimen import Specimen
+from eutely.tasks.build import Built
+from eutely.tasks.pins import pinned_nuclei, pins_of_specimens, with_pins
 
 
-def cohort(*rows: list[int]) -> Cohort:
+def cohort(*rows: list[int]) -> Cells:
     """Specimens of five nuclei; row: the nucleus of each cell."""
     points = np.arange(15.0).reshape(5, 3)
-    return Cohort(
+    return Cells(
         (points,) * len(rows),
         (points,) * len(rows),
         tuple(np.array(row, np.int32) for row in rows),
-        np.ones(2),
-        1.0,
+        (points[:, :0],) * len(rows),
+        Body(np.ones(2), 1.0),
     )
 
 
 def test_whoever_is_in_the_way_changes_places() -> None:
     before = cohort([0, 1, 2], [0, 1, 2], [1, 0, 2])
-    after = pinned(before, [{0: "A"}, {0: "a"}, {0: "A"}])
+    after = with_pins(before, [{0: "A"}, {0: "a"}, {0: "A"}])
     assert [row.tolist() for row in after.nuclei] == [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
 
 
 def test_a_name_in_no_cell_gets_a_new_one_and_no_name_leaves_its_cell() -> None:
-    after = pinned(cohort([0, 1, 2], [0, 1, 2]), [{4: "NEW", 2: ""}, {3: "NEW", 2: ""}])
+    after = with_pins(cohort([0, 1, 2], [0, 1, 2]), [{4: "NEW", 2: ""}, {3: "NEW", 2: ""}])
     assert [row.tolist() for row in after.nuclei] == [[0, 1, 4], [0, 1, 3]]
 
 
 def test_two_nuclei_of_one_specimen_cannot_share_a_name() -> None:
     with pytest.raises(EutelyError, match="same name"):
-        pinned(cohort([0, 1, 2]), [{0: "A", 1: "A"}])
+        with_pins(cohort([0, 1, 2]), [{0: "A", 1: "A"}])
     with pytest.raises(EutelyError, match="pin names"):
-        pinned(cohort([0, 1, 2]), [{0: 1}])
+        with_pins(cohort([0, 1, 2]), [{0: 1}])
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +73,12 @@ def test_pins_of_an_annotation_are_kept(built: Built) -> None:
     assert adapted.cells[0] == plain[0].cells[far]
 
 
-def test_wrong_pins_are_told(built: Built, tmp_path: Path) -> None:
+def test_wrong_pins_are_reported(built: Built, tmp_path: Path) -> None:
     (one,) = eutely.simulate(specimens=1, cells=60)
     with pytest.raises(EutelyError, match="no nucleus with id 999999"):
-        by_specimen({(one.name, 999999): "A"}, [one])
+        pins_of_specimens({(one.name, 999999): "A"}, [one])
     with pytest.raises(EutelyError, match="no cell called nobody"):
-        cells_of(built.atlas, {0: "nobody"})
+        pinned_nuclei(built.atlas, one, {0: "nobody"}, np.arange(len(one)))
     path = tmp_path / "pins.csv"
     path.write_text("specimen,id,name\nworm001,1,A\nworm001,x,B\n")
     with pytest.raises(ReadError, match="line 3"):
@@ -91,5 +92,16 @@ def test_wrong_pins_are_told(built: Built, tmp_path: Path) -> None:
 
 def test_pins_of_specimens_that_are_not_there(caplog: pytest.LogCaptureFixture) -> None:
     one = Specimen.from_arrays("here", np.eye(4)[:, :3])
-    assert by_specimen({("gone", 1): "A", ("here", 2): "B"}, [one]) == [{2: "B"}]
+    assert pins_of_specimens({("gone", 1): "A", ("here", 2): "B"}, [one]) == [{2: "B"}]
     assert "gone" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("pins", "words"),
+    [({0: 99}, "cells 0 to 59"), ({0: 1, 2: 1}, "two nuclei are pinned to cell 1")],
+)
+def test_impossible_pins_are_refused(built: Built, pins: dict[int, int], words: str) -> None:
+    (one,) = eutely.simulate(specimens=1, cells=60)
+    given = {(one.name, int(one.ids[row])): cell for row, cell in pins.items()}
+    with pytest.raises(AtlasError, match=words):
+        eutely.annotate(built.atlas, [one], pins=given, workers=1)

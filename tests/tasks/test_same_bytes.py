@@ -33,7 +33,7 @@ def test_killed_builds_end_in_the_same_atlas(tmp_path: Path) -> None:
 
 
 LEARNED = resolve(
-    preset="paper",
+    preset="paper-plus",
     overrides={
         "learn.specimens": 3,
         "learn.trials_linear": 3,
@@ -46,13 +46,13 @@ LEARNED = resolve(
 )
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, LEARNED], ids=["default", "paper"])
+@pytest.mark.parametrize("settings", [SETTINGS, LEARNED], ids=["default", "paper-plus"])
 def test_workers_and_dask_make_no_difference(tmp_path: Path, settings: Config) -> None:
     cohort = eutely.simulate(specimens=5, cells=40, variation=0.5)
     for name, where in {
         "one": {"workers": 1},
         "two": {"workers": 2},
-        "dask": {"dask": "local:2"},
+        "dask": {"workers": "local:2"},
     }.items():
         eutely.build(cohort, tmp_path / name, config=settings, **where)  # type: ignore[arg-type]
     one, two, dask = (

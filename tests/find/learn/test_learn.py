@@ -1,176 +1,161 @@
-"""Learning the costs: stages, resuming, rules of choice."""
+"""The paper's method from specimens to an atlas, on small bodies whose truth is known."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from optuna.distributions import FloatDistribution
 
+import eutely
+from eutely.align.consensus import Aligned
+from eutely.annotation import Annotation
+from eutely.atlas import Atlas
+from eutely.cells import Cells
+from eutely.cliques import Cliques
+from eutely.config import Config
 from eutely.config.model import Learn
+from eutely.errors import EutelyError
+from eutely.estimate import atlas_of
+from eutely.evaluation import majority_names, pre_atlas
 from eutely.execute import open_executor
-from eutely.find.learn import Learned, Trial, learn
-from eutely.find.learn.sparsity import pareto_choice
-from eutely.find.learn.stages import choose_specimens
-from eutely.find.learn.study import optimise
-from eutely.learned import Parameters
+from eutely.find.learn import clique_cells, find
+from eutely.frame import Body, Frame, Posed
+from eutely.learned import Learned
+from eutely.specimen import Specimen
+from eutely.steps import Run
+from eutely.store.folder import open_run
+from toy_frames import frame_of, in_canonical_order
 
-Points = NDArray[np.float64]
-SPACING = 2.0
-
-
-def frames(count: int = 4) -> list[Points]:
-    """Return specimens of 25 cells that vary along x far more than across."""
-    cells = np.random.default_rng(3).uniform(0, 8, (25, 3))
-    random = np.random.default_rng(4)
-    return [
-        (cells + random.normal(0, 1, (25, 3)) * [1.5, 0.1, 0.1])[random.permutation(25)]
-        for _ in range(count)
-    ]
+CONFIG = Config(
+    method="learn",
+    learn=Learn(specimens=4, trials_linear=6, trials_sparsity=6, trials_offsets=6),
+    atlas={"model": "offsets", "rounds": 0},  # type: ignore[arg-type]
+)
 
 
-def learned(
-    journal: list[object] | None = None, workers: int = 1, trials: int = 12, **how: object
-) -> Learned:
-    values = {
-        "specimens": 4,
-        "trials_linear": trials,
-        "trials_sparsity": trials,
-        "trials_offsets": trials,
-    }
-    points = frames()
-    with open_executor(workers) as executor:
-        return learn(
-            points,
-            [np.full(one.shape, np.nan) for one in points],
-            np.ones(len(points)),
-            spacing=SPACING,
-            neighbours=4,
-            settings=Learn(**(values | how)),  # type: ignore[arg-type]
-            executor=executor,
-            seed=7,
-            journal=journal,
+def worms(count: int, seed: int = 0) -> list[Specimen]:
+    """Return bodies of 50 cells, denser at one end, each sheared a little, in any order."""
+    plan = np.random.default_rng(99)
+    cells = plan.normal(size=(50, 3)) * [0, 12, 7]
+    cells[:, 0] = 300 * (1 - plan.random(50) ** 2)
+    cells[:, 1] += 0.06 * np.abs(cells[:, 2]) ** 1.5
+    random = np.random.default_rng(seed)
+    specimens = []
+    for number in range(count):
+        shear = np.eye(3) + random.normal(0, 0.02, (3, 3))
+        points = (cells + random.normal(size=cells.shape) * [1.5, 0.7, 0.7]) @ shear.T
+        order = random.permutation(50)
+        specimens.append(
+            Specimen.from_arrays(
+                f"worm{number}",
+                points[order],
+                radii=np.where(order % 2, 2.0, 4.0) + random.normal(0, 0.2, 50),
+                names=[f"C{cell}" for cell in order],
+            )
         )
+    return in_canonical_order(specimens)
 
 
-class KilledError(Exception):
-    """The end of a process."""
+class Result(NamedTuple):
+    specimens: list[Specimen]
+    cells: Cells
+    learned: Learned
+    atlas: Atlas
+    steps: list[str]
+    reported: list[str]
 
 
-class Fragile(list):  # type: ignore[type-arg]
-    """A journal whose process dies at a given length."""
-
-    def __init__(self, known: list[object], end: int) -> None:
-        super().__init__(known)
-        self.end = end
-
-    def append(self, value: object, /) -> None:
-        super().append(value)
-        if len(self) == self.end:
-            raise KilledError
+def learn_cells(folder: Path, workers: int = 1) -> Result:
+    specimens = worms(7)
+    frame = frame_of(specimens)
+    reported: list[str] = []
+    with open_executor(workers) as executor, open_run(folder) as store:
+        run = Run(CONFIG, executor, store, lambda what, done, total, note: reported.append(what))
+        cells, _, weights, learned = find(run, frame)
+    assert learned is not None
+    atlas = atlas_of(cells, frame, CONFIG, weights=weights)
+    return Result(specimens, cells, learned, atlas, [step for step, _ in run.timings], reported)
 
 
 @pytest.fixture(scope="module")
-def whole() -> tuple[Learned, list[object]]:
-    journal: list[object] = []
-    return learned(journal), journal
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cells") / "run"
 
 
-def test_learns_along_which_axis_cells_vary(whole: tuple[Learned, list[object]]) -> None:
-    found, _ = whole
-    x, y, z = found.parameters.centroids
-    assert x > 2 * max(y, z)
-    losses = [trial.losses[0] for trial in found.trials["linear"]]
-    assert min(losses) < losses[0]
+@pytest.fixture(scope="module")
+def result(folder: Path) -> Result:
+    return learn_cells(folder)
 
 
-def test_continues_exactly_after_being_killed(whole: tuple[Learned, list[object]]) -> None:
-    undisturbed, journal = whole
-    assert len(journal) == 36
-    kept: list[object] = []
-    for end in (1, 11, 13, 30):
-        kept = Fragile(kept, end)
-        with pytest.raises(KilledError):
-            learned(kept)
-        kept = list(kept)
-    again = learned(kept)
-    assert kept == journal
-    assert again == undisturbed
-
-
-def test_two_workers_learn_the_same(whole: tuple[Learned, list[object]]) -> None:
-    assert learned(workers=2) == whole[0]
-
-
-def test_stages_without_trials_are_skipped() -> None:
-    found = learned(trials=0)
-    assert found.trials == {}
-    assert len(set(found.parameters.centroids)) == 1
-    assert found.parameters.least == Parameters.unlearned().least
-    one = learned(trials=0, trials_sparsity=3)
-    assert list(one.trials) == ["sparsity"]
-
-
-def test_the_cycle_loss_learns_too() -> None:
-    found = learned(loss="cycle", trials=0, trials_linear=10)
-    losses = [trial.losses[0] for trial in found.trials["linear"]]
-    assert min(losses) >= 0
-    assert min(losses) < losses[0]
-
-
-def test_progress_tells_the_lowest_loss() -> None:
-    told: list[tuple[str, int, int, float]] = []
-    points = frames(3)
-    with open_executor(1) as executor:
-        learn(
-            points,
-            [np.full(one.shape, np.nan) for one in points],
-            np.ones(3),
-            spacing=SPACING,
-            neighbours=4,
-            settings=Learn(trials_linear=3, trials_sparsity=0, trials_offsets=0),
-            executor=executor,
-            progress=lambda *what: told.append(what),
-        )
-    assert [one[:3] for one in told] == [("linear", done, 3) for done in (1, 2, 3)]
-    assert [one[3] for one in told] == sorted((one[3] for one in told), reverse=True)
-
-
-def test_pareto_rule_of_the_paper() -> None:
-    trials = [
-        Trial({"least": 1}, (-900.0, 100.0)),
-        Trial({"least": 2}, (-999.6, 300.0)),
-        Trial({"least": 3}, (-1000.0, 400.0)),
-        Trial({"least": 4}, (-2000.0, 5000.0)),
+def test_cells_are_found_step_by_step(result: Result) -> None:
+    assert result.steps == [
+        "aligned",
+        "costs",
+        "realigned",
+        "matched",
+        "synchronised",
+        "cells-of-cliques",
     ]
-    assert pareto_choice(trials, 1000, 0.0005).values == {"least": 2}
-    assert pareto_choice(trials, 1000, 0.0).values == {"least": 3}
-    assert pareto_choice(trials, 6000, 0.0005).values == {"least": 4}
-    assert pareto_choice(trials, 50, 0.0005).values == {"least": 1}
+    assert list(dict.fromkeys(result.reported)) == [
+        "learning linear",
+        "learning sparsity",
+        "learning offsets",
+        "matching all pairs",
+    ]
+    assert len(result.atlas) == 50
+    assert pre_atlas(result.specimens, result.cells.labels()).mean > 0.95
 
 
-def test_specimens_are_drawn_by_seed_without_strangers() -> None:
-    distance = np.linspace(1, 1.5, 20)
-    distance[[3, 8]] = [4.0, np.inf]
-    drawn = choose_specimens(distance, 10, seed=0)
-    assert len(drawn) == 10
-    assert drawn == choose_specimens(distance, 10, seed=0)
-    assert drawn != choose_specimens(distance, 10, seed=1)
-    assert not {3, 8} & set(choose_specimens(distance, 99, seed=0))
+def test_what_is_done_is_not_done_again(result: Result, folder: Path) -> None:
+    again = learn_cells(folder)
+    assert again.reported == []
+    assert again.learned == result.learned
+    np.testing.assert_array_equal(again.cells.places(), result.cells.places())
 
 
-def test_finds_the_bottom_of_a_bowl() -> None:
-    space = {"a": FloatDistribution(0.0, 10.0), "b": FloatDistribution(0.0, 10.0)}
-    trials = optimise(
-        "bowl",
-        1,
-        space,
-        lambda values: [(values["a"] - 3) ** 2 + (values["b"] - 7) ** 2],
-        objectives=1,
-        trials=80,
-        first={"a": 5.0, "b": 5.0},
-        seed=0,
-        journal=[],
-        told=lambda _: None,
+def test_two_workers_find_the_same(result: Result, tmp_path: Path) -> None:
+    again = learn_cells(tmp_path / "run", workers=2)
+    assert again.learned == result.learned
+    np.testing.assert_array_equal(again.cells.places(), result.cells.places())
+
+
+def annotated(atlas: Atlas, specimen: Specimen) -> Annotation:
+    return eutely.annotate(atlas, [specimen], workers=1)[0]
+
+
+@pytest.mark.parametrize("warp", [True, False])
+def test_new_specimens_are_annotated_by_offsets(result: Result, warp: bool) -> None:
+    assert result.atlas.model == "offsets"
+    assert result.atlas.warp
+    np.testing.assert_allclose(result.atlas.weights, result.learned.parameters.weights())
+    names = majority_names(
+        result.cells.labels(), [one.names or () for one in result.specimens], len(result.atlas)
     )
-    best = min(trials, key=lambda trial: trial.losses)
-    assert best.losses[0] < 0.1
-    assert trials[0].values == {"a": 5.0, "b": 5.0}
+    (new,) = worms(1, seed=5)
+    turned = new.moved(np.diag([1.0, -1, -1]), [7.0, 3, 1])
+    atlas = replace(result.atlas.named(names), warp=warp)
+    annotation = annotated(atlas, turned)
+    assert np.mean(np.array(new.names) == np.array(annotation.names)) > 0.95
+    assert annotation.confidence.min() >= 0
+    assert annotation.confidence.max() <= 1
+    assert np.median(annotation.confidence) > 0.8
+    for cell, others in zip(annotation.cells, annotation.alternatives, strict=True):
+        assert len(others) <= 3
+        assert cell not in [other for other, _ in others]
+    backwards = turned.take(np.arange(len(turned))[::-1])
+    np.testing.assert_array_equal(annotated(atlas, backwards).cells[::-1], annotation.cells)
+
+
+def test_splinters_are_no_cells() -> None:
+    points = np.zeros((2, 3))
+    frame = Frame((Posed((points,), points, points[:, :0]),) * 3, Body(np.ones(2), 1.0, False))
+    aligned = Aligned(
+        (points,) * 3, (points,) * 3, np.zeros(3, np.int64), 0, np.ones(3), np.ones(3)
+    )
+    shared = Cliques.from_labels([[0, 1], [2, 0], [0, 3]])
+    cells = clique_cells(frame, aligned, shared)
+    assert [nuclei.tolist() for nuclei in cells.nuclei] == [[0], [1], [0]]
+    apart = Cliques.from_labels([[0, 1], [2, 3], [4, 5]])
+    with pytest.raises(EutelyError, match="no two specimens share a cell"):
+        clique_cells(frame, aligned, apart)

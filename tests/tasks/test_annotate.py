@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import eutely
-from eutely.tasks.series import PRIOR, shifted
-from eutely.annotation import annotate
 from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.evaluation import evaluation, score
+from eutely.fit.model import model_of_atlas
+from eutely.frame import Posed
+from eutely.pose import anonymous, oriented, posed
+from eutely.tasks.annotate import PRIOR, fit_specimen, shifted
 
 
 @pytest.fixture(scope="module")
@@ -57,18 +59,18 @@ def test_adapted_annotations_are_as_good_and_the_same_at_any_number_of_workers(
     assert eutely.evaluate(atlas, cohort, adapt=True, workers=1) == right
 
 
-def test_a_specimen_alone_gets_the_atlas_as_it_is(atlas: Atlas) -> None:
+def test_a_single_specimen_gets_the_atlas_as_it_is(atlas: Atlas) -> None:
     alone = eutely.simulate(specimens=1, cells=60, variation=0.5, seed=9)
     (plain,) = eutely.annotate(atlas, alone, workers=1)
     (adapted,) = eutely.annotate(atlas, alone, adapt=True, workers=1)
     np.testing.assert_array_equal(plain.cells, adapted.cells)
 
 
-def test_ten_specimens_are_one_series_unless_told_otherwise(
+def test_ten_specimens_are_one_series_unless_the_caller_says_no(
     atlas: Atlas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cohort = eutely.simulate(specimens=3, cells=60, variation=0.5, seed=4)
-    monkeypatch.setattr("eutely.tasks.annotate.ENOUGH", 3)
+    monkeypatch.setattr("eutely.tasks.annotate.SERIES", 3)
 
     def confidences(count: int, adapt: bool | None) -> list[np.ndarray]:
         found = eutely.annotate(atlas, cohort[:count], adapt=adapt, workers=1)
@@ -81,7 +83,31 @@ def test_ten_specimens_are_one_series_unless_told_otherwise(
 
 def test_of_a_specimen_whose_place_is_known_no_other_pose_is_tried(atlas: Atlas) -> None:
     (one,) = eutely.simulate(specimens=1, cells=60, variation=0.5, seed=4)
-    found = annotate(one, atlas)
-    np.testing.assert_array_equal(annotate(one, atlas, places=found.places).cells, found.cells)
-    turned = annotate(one, atlas, places=found.places * [-1.0, -1.0, 1.0])
-    assert (turned.cells == found.cells).mean() < 0.5
+    specimen = posed(oriented(anonymous(one, "")), atlas.size, atlas.features)
+    model = model_of_atlas(atlas)
+    fit = fit_specimen(atlas, model, specimen)
+
+    def fitted_again(places: np.ndarray) -> np.ndarray:
+        placed = Posed((places,), specimen.radii, specimen.scores)
+        return fit_specimen(atlas, model, placed).nuclei
+
+    np.testing.assert_array_equal(fitted_again(fit.warped), fit.nuclei)
+    turned = fitted_again(fit.warped * [-1.0, -1.0, 1.0])
+    assert (turned == fit.nuclei).mean() < 0.5
+
+
+def test_progress_counts_specimens_and_those_of_a_series_twice(atlas: Atlas) -> None:
+    cohort = eutely.simulate(specimens=4, cells=60, variation=0.5, seed=4)
+    for adapt, total in ((False, 4), (True, 8)):
+        reported: list[tuple[str, int, int, str]] = []
+        eutely.annotate(
+            atlas, cohort, adapt=adapt, workers=1, progress=lambda *row: reported.append(row)
+        )
+        assert {row[2] for row in reported} == {total}
+        done = [row[1] for row in reported]
+        assert done == sorted(done)
+        assert done[-1] == total
+
+
+def test_no_specimens_no_annotations(atlas: Atlas) -> None:
+    assert eutely.annotate(atlas, [], workers=1) == []

@@ -6,8 +6,9 @@ import pytest
 from eutely.config.model import Estimate
 from eutely.errors import AtlasError
 from eutely.estimate import estimate, robust_gaussians
+from eutely.frame import Body
 
-SIZE = np.array([10.0, 5.0])
+BODY = Body(np.array([10.0, 5.0]), 4.0)
 
 
 def cohort(count: int, seed: int = 0) -> np.ndarray:
@@ -36,30 +37,30 @@ def test_a_cell_seen_once_has_the_typical_covariance() -> None:
     np.testing.assert_allclose(found.means[2], places[0, 2])
 
 
-def test_neighbours_tell_where_a_cell_is() -> None:
+def test_neighbours_predict_where_a_cell_is() -> None:
     little = Estimate(shrinkage=1.0, fade=50.0)
-    atlas = estimate(cohort(200), size=SIZE, spacing=4.0, settings=little)
+    atlas = estimate(cohort(200), BODY, little)
     # Apart from the common shift a cell moves by 0.5, in variance 0.25 of 4.25.
     ratio = np.trace(atlas.conditionals, axis1=1, axis2=2) / np.trace(
         atlas.covariances, axis1=1, axis2=2
     )
     assert ratio.max() < 0.15
     shift = np.array([1.0, -1.0, 0.5])
-    told = np.einsum("mkij,j->mi", atlas.predictors, shift)
-    assert np.abs(told - shift).max() < 0.4
+    expected = np.einsum("mkij,j->mi", atlas.predictors, shift)
+    assert np.abs(expected - shift).max() < 0.4
 
 
 def test_two_specimens_are_enough_and_rare_cells_are_flagged() -> None:
     places = cohort(4)
     places[1:, 5] = np.nan
-    atlas = estimate(places, size=SIZE, spacing=4.0, settings=Estimate())
+    atlas = estimate(places, BODY, Estimate())
     assert atlas.rare.tolist() == [False] * 5 + [True] + [False] * 2
     assert atlas.seen[5] == 1
-    assert estimate(places[:2], size=SIZE, spacing=4.0, settings=Estimate()).specimens == 2
+    assert estimate(places[:2], BODY, Estimate()).specimens == 2
 
 
 def test_edges_go_to_the_nearest() -> None:
-    atlas = estimate(cohort(30), size=SIZE, spacing=4.0, settings=Estimate(), neighbours=1)
+    atlas = estimate(cohort(30), BODY, Estimate(), neighbours=1)
     assert (np.diff(atlas.edges, axis=1) == 1).all()
     assert len(np.unique(atlas.edges)) == 8
 
@@ -68,4 +69,4 @@ def test_a_cell_that_nobody_has_is_an_error() -> None:
     places = cohort(5)
     places[:, 1] = np.nan
     with pytest.raises(AtlasError, match="at least one specimen"):
-        estimate(places, size=SIZE, spacing=4.0, settings=Estimate())
+        estimate(places, BODY, Estimate())
