@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from eutely.cliques import UNMATCHED
 from eutely.frame import Body, Points
 
+FEWEST_TO_ESTIMATE = 2
+"""Specimens from which the variation of cells can be estimated."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -54,6 +57,16 @@ class Cells:
         """Return the cells that at least one specimen has."""
         seen = self.seen() > 0
         return self if seen.all() else self.with_nuclei(np.array(self.nuclei)[:, seen])
+
+    def enough(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return ``chosen`` (N,) where these specimens are enough to estimate from, else all.
+
+        They must be two at least, and have every cell.
+        """
+        table = np.array(self.nuclei)[chosen]
+        if len(table) >= FEWEST_TO_ESTIMATE and (table >= 0).any(axis=0).all():
+            return chosen
+        return np.ones(len(self), bool)
 
     def places(self, *, posed: bool = False) -> NDArray[np.float64]:
         """Return (N, m, 3), where each specimen has each cell; NaN where it has none.

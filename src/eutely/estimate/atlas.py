@@ -47,18 +47,16 @@ def atlas_of(
         (3,) of the costs of centroids, radii and offsets, for an atlas of the model ``offsets``;
         None for the model ``joint``.
     chosen
-        (N,), the specimens to estimate from; all, if these lack a cell.
+        (N,), the specimens to estimate from; all where these are not enough, see `Cells.enough`.
     """
-    places, radii, scores = cells.places(), cells.cell_radii(frame.radii), cells.cell_scores()
-    if chosen is not None and np.isfinite(places[chosen, :, 0]).any(axis=0).all():
-        places, radii, scores = places[chosen], radii[chosen], scores[chosen]
+    used = np.ones(len(cells), bool) if chosen is None else cells.enough(chosen)
     atlas = estimate(
-        places,
+        cells.places()[used],
         cells.body,
         config.estimate,
-        radii=radii,
+        radii=cells.cell_radii(frame.radii)[used],
         features=frame.features,
-        scores=scores,
+        scores=cells.cell_scores()[used],
         neighbours=config.costs.neighbours,
     )
     atlas = replace(atlas, scale=config.realign.scale)

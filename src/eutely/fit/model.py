@@ -102,11 +102,10 @@ def model_of_cells(
 ) -> Model:
     """Prepare cells that are being found, estimated from the ``chosen`` specimens (N,).
 
-    From all specimens where the chosen ones lack a cell.
+    From all specimens where the chosen ones are not enough, see `Cells.enough`.
     """
-    places, scores = cells.places(), cells.cell_scores()
-    if chosen is not None and np.isfinite(places[chosen, :, 0]).any(axis=0).all():
-        places, scores = places[chosen], scores[chosen]
+    used = np.ones(len(cells), bool) if chosen is None else cells.enough(chosen)
+    places, scores = cells.places()[used], cells.cell_scores()[used]
     joint = joint_gaussians(places, cells.body.spacing, settings)
     seen = np.isfinite(places[:, :, 0]).sum(axis=0)
     return joint_model(joint, cells, settings, seen, cell_means(scores))
