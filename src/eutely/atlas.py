@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eutely.errors import AtlasError
-from eutely.specimen import UNKNOWN
+from eutely.specimen import UNKNOWN, html_table
 
 NO_NEIGHBOUR = -1
 """Fills the list of neighbours of a cell that has fewer than others."""
@@ -190,11 +189,10 @@ class Atlas:
             "named": sum(map(bool, self.names)),
             "rare": int(self.rare.sum()),
             "specimens": self.specimens,
-            "length x width": f"{self.size[0]:.4g} x {self.size[1]:.4g} {escape(self.unit)}",
-            "features": escape(", ".join(self.features)) or "none",
+            "length x width": f"{self.size[0]:.4g} x {self.size[1]:.4g} {self.unit}",
+            "features": ", ".join(self.features) or "none",
         }
-        cells = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in rows.items())
-        return f"<table><caption>Atlas</caption>{cells}</table>"
+        return html_table("Atlas", rows)
 
     def named(self, names: Sequence[str]) -> Atlas:
         """Return the atlas with other names, one per cell."""

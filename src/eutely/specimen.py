@@ -202,11 +202,10 @@ class Specimen:
         rows = {
             "nuclei": len(self),
             "named": sum(map(bool, self.names or ())),
-            "extent": f"{extent} {escape(self.unit)}",
-            "features": escape(", ".join(self.features)) or "none",
+            "extent": f"{extent} {self.unit}",
+            "features": ", ".join(self.features) or "none",
         }
-        cells = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in rows.items())
-        return f"<table><caption>{escape(self.name)}</caption>{cells}</table>"
+        return html_table(self.name, rows)
 
     def _arrays(self) -> list[NDArray[Any]]:
         axes = [] if self.axes is None else [self.axes]
@@ -295,6 +294,12 @@ def _locked(
     copy = np.array(given, dtype=dtype)
     copy.setflags(write=False)
     return copy
+
+
+def html_table(caption: str, rows: Mapping[str, object]) -> str:
+    """Return a small table for notebooks; all texts are escaped."""
+    cells = (f"<tr><th>{escape(key)}</th><td>{escape(str(rows[key]))}</td></tr>" for key in rows)
+    return f"<table><caption>{escape(caption)}</caption>{''.join(cells)}</table>"
 
 
 def unit_word(text: str) -> str:

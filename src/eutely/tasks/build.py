@@ -28,7 +28,7 @@ from eutely.geometry import folds
 from eutely.learned import Learned
 from eutely.pose import Oriented, anonymous, framed, oriented
 from eutely.record import pack
-from eutely.specimen import Specimen
+from eutely.specimen import Specimen, html_table
 from eutely.steps import Context, Run, Store, step
 from eutely.store import Memory
 from eutely.store.folder import RunFolder, open_run
@@ -90,8 +90,7 @@ class Built:
             "confirmed by an atlas of others": f"{self.consistency().mean():.1%}",
             "unlike the others": len(self.outliers),
         }
-        cells = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in rows.items())
-        return f"<table><caption>Built</caption>{cells}</table>"
+        return html_table("Built", rows)
 
     def consistency(self) -> NDArray[np.float64]:
         """Return (N,), the share of the cells of each specimen that an atlas of others confirms."""
