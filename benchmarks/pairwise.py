@@ -26,11 +26,11 @@ from eutely.io.dd import read_dd
 from eutely.problem import PairProblem
 from eutely.solver import solve, solve_dense
 from figures import Figures, keep, memory, one_core, peak, rows_with, table, timed
-from worms import DATA, aligned, worms
+from worms import DATA, PAPER, aligned, worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pairwise.json"
-CEN, RAD, OFF = (130.0, 43.0, 28.0), (156.0, 200.0, 174.0), (172.0, 32.0, 44.0)
-"""The paper's learned variances; its K_min, tau and number of neighbours are our defaults."""
+CEN, RAD, OFF = PAPER.centroids, PAPER.radii, PAPER.offsets
+"""The paper's learned variances; its k_min, tau and number of neighbours are our defaults."""
 
 SAME = 1e-6
 """Relative difference up to which two objectives are the same: costs are in single precision."""
@@ -120,7 +120,7 @@ def section_pairs(options: argparse.Namespace) -> Figures:
     pairs = real_pairs(options.pairs, options.seed)
     rows: list[Figures] = []
     for c0 in options.c0:
-        costs = Costs(unassigned=c0)
+        costs = Costs(c0=c0)
         found: dict[str, list[tuple[float, float, float, int]]] = {}
         for turn, (left, other) in enumerate([pairs[0], *pairs]):
             answers = {}
@@ -208,10 +208,10 @@ def grown(nuclei: int, effort: str, answer: Any) -> None:
     """Send what one size takes, measured in a process of its own."""
     one_core()
     small = long_worms(500)
-    solve(between(small[0], small[1], CEN, RAD, OFF, Costs(unassigned=100)), effort)  # compiles
+    solve(between(small[0], small[1], CEN, RAD, OFF, Costs(c0=100)), effort)  # compiles
     left, other = long_worms(nuclei)
     before = memory()
-    problem, building = timed(lambda: between(left, other, CEN, RAD, OFF, Costs(unassigned=100)))
+    problem, building = timed(lambda: between(left, other, CEN, RAD, OFF, Costs(c0=100)))
     solution, solving = timed(lambda: solve(problem, effort))
     added = peak() - before
     answer.put(

@@ -30,19 +30,23 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests"))
 
 from eutely import Specimen, annotate, build, simulate  # noqa: E402
+from eutely.align.warp import warped_to_mean  # noqa: E402
 from eutely.annotation import Annotation  # noqa: E402
 from eutely.atlas import Atlas  # noqa: E402
-from eutely.config import Config  # noqa: E402
+from eutely.cells import Cells  # noqa: E402
+from eutely.config import resolve  # noqa: E402
+from eutely.estimate import atlas_of  # noqa: E402
 from eutely.evaluation import comparable, majority_names, pre_atlas  # noqa: E402
 from eutely.execute import open_executor  # noqa: E402
+from eutely.find.refine import another_target, first_target, last_round, targets  # noqa: E402
+from eutely.frame import Frame  # noqa: E402
 from eutely.io.apo import read_apo  # noqa: E402
-from eutely.store.folder import open_run  # noqa: E402
-from eutely.tasks.estimator import Estimator  # noqa: E402
-from eutely.frame import framed, in_order  # noqa: E402
-from eutely.find.refine import choose_targets, refine  # noqa: E402
+from eutely.steps import Run  # noqa: E402
+from eutely.store import Memory  # noqa: E402
+from eutely.tasks.build import in_order  # noqa: E402
 from figures import Figures, keep, known, rows_with, table  # noqa: E402
 from poses import bent, random_motions  # noqa: E402
-from worms import DATA, worms  # noqa: E402
+from worms import DATA, frame_of, worms  # noqa: E402
 
 RESULTS = HERE / "results" / "robustness.json"
 USUAL = {"missing": 0.09, "spurious": 25, "jitter": 1.5}
@@ -228,50 +232,42 @@ def section_curves(runs: Path, quick: bool) -> None:
 def section_stability(_: Path, quick: bool) -> None:
     """Build with other seeds, and with other worms as first target."""
     most = 20 if quick else None
-    train, test = worms()[:most], worms("test2")[:most]
-    config, ordered = Config(), in_order(train)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        open_run(Path(folder)) as run,
-        open_executor(None) as executor,
-    ):
-        frame = framed(ordered, run, executor)
+    train, test = in_order(worms()[:most]), worms("test2")[:most]
+    store = Memory()
+    with open_executor() as executor:
 
-        def accuracy(seed: int, target: int | None) -> Figures:
-            count = config.refine.targets
-            targets = choose_targets(
-                frame.poses, count, spacing=frame.spacing, executor=executor, seed=seed
-            )
+        def accuracy(seed: int, target: int | None = None) -> Figures:
+            run = Run(resolve(overrides={"seed": seed}), executor, store)
+            frame = frame_of(run, train)
+            chosen = list(run(targets, frame)[: run.config.refine.targets])
             if target is not None:
-                targets = [target, *(one for one in targets if one != target)][:count]
-            cohort = refine(
-                frame.poses,
-                targets,
-                size=frame.size,
-                spacing=frame.spacing,
-                settings=config.refine,
-                estimate=config.estimate,
-                executor=executor,
-                features=frame.features(config)[1],
-            )
-            atlas = Estimator(cohort, frame, config, None).atlas()
-            atlas = named(atlas, ordered, cohort.labels())
-            pre = pre_atlas(ordered, cohort.labels()).mean
-            found = annotate(atlas, test, adapt=False)
-            return {"targets": targets, "pre_atlas": pre, **judged(test, found)}
+                others = [other for other in chosen if other != target]
+                chosen = [target, *others][: len(chosen)]
+            cells = cells_from(run, frame, chosen)
+            atlas = named(atlas_of(cells, frame, run.config), train, cells.labels())
+            pre = pre_atlas(train, cells.labels()).mean
+            annotations = annotate(atlas, test, adapt=False)
+            return {"targets": chosen, "pre_atlas": pre, **judged(test, annotations)}
 
+        suffix = " quick" * quick
         for seed in range(3):
+            row("stability", f"seed {seed}{suffix}", lambda seed=seed: accuracy(seed))
+        for target in FORCED[:1] if quick else FORCED:
             row(
                 "stability",
-                f"seed {seed}" + " quick" * quick,
-                lambda seed=seed: accuracy(seed, None),
-            )
-        for target in FORCED if not quick else (3,):
-            row(
-                "stability",
-                f"target {target}" + " quick" * quick,
+                f"target {target}{suffix}",
                 lambda target=target: accuracy(0, target),
             )
+
+
+def cells_from(run: Run, frame: Frame, chosen: Sequence[int]) -> Cells:
+    """Find cells by the method ``refine``, from these targets."""
+    cells = run(first_target, frame, chosen[0])
+    for target in chosen[1:]:
+        cells = run(another_target, cells, target).cells
+    for number in range(run.config.refine.joint_rounds):
+        cells = run(last_round, cells, number).cells
+    return warped_to_mean(cells, run.config.estimate)
 
 
 def section_few(_: Path, quick: bool) -> None:

@@ -1,6 +1,7 @@
-"""Real worms in one frame and their matchings, as several benchmarks need them."""
+"""Real worms, common frames, and matchings of all pairs, for several benchmarks."""
 
 import os
+from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -11,18 +12,27 @@ from scipy.interpolate import BSpline
 
 from eutely import Specimen, read
 from eutely.cliques import Cliques, Matchings
-from eutely.kernel import kernel
-from eutely.pose import orient
+from eutely.costs.dense import linear_costs
+from eutely.execute import open_executor
+from eutely.features import feature_names
+from eutely.frame import Frame
+from eutely.learned import Parameters
+from eutely.pairs import PairRules, match_pairs
+from eutely.pose import Pose, anonymous, framed, orient
 from eutely.solver.lap_dense import lap_dense
 from eutely.solver.lap_sparse import lap_sparse, transpose
+from eutely.steps import Run
+from eutely.tasks.build import poses
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("EUTELY_DATA", HERE.parents[1] / "shared" / "data"))
-SCALE = 1.0 / np.array([130.0, 43.0, 28.0, 156.0, 200.0, 174.0])
-"""One over the paper's variances of position and radii."""
+PAPER = Parameters((130.0, 43.0, 28.0), (156.0, 200.0, 174.0), (172.0, 32.0, 44.0))
+"""The parameters that the paper learned from worms."""
 
-UNASSIGNED = 1e4
-"""The paper's unassignment cost c0."""
+PRECISIONS = 1 / np.array([*PAPER.centroids, *PAPER.radii])
+
+C0 = 1e4
+"""The paper's cost of leaving a nucleus unmatched."""
 
 Points = NDArray[np.float64]
 
@@ -34,50 +44,41 @@ def worms(which: str = "train100") -> tuple[Specimen, ...]:
     return tuple(worm.take(rng.permutation(len(worm))) for worm in read(DATA / "rapcat" / which))
 
 
-@kernel
-def costs_of(left: Points, right: Points, scale: Points, unassigned: float) -> Points:
-    """Return the linear costs (eq. 2, 3) of all assignments, minus c0: (n, m)."""
-    table = np.empty((len(left), len(right)))
-    for i in range(len(left)):
-        for s in range(len(right)):
-            table[i, s] = -unassigned
-            for k in range(len(scale)):
-                table[i, s] += (left[i, k] - right[s, k]) ** 2 * scale[k]
-    return table
+def frame_of(run: Run, specimens: Sequence[Specimen]) -> Frame:
+    """Return specimens in order (`eutely.tasks.build.in_order`) in one frame, as a build has it."""
+    bare = tuple(anonymous(specimen, specimen.name) for specimen in specimens)
+    return framed(
+        run(poses, bare),
+        feature_names(specimens, run.config.estimate.features),
+        scale=run.config.realign.scale,
+        smooth=run.config.realign.warp,
+    )
+
+
+def costs_of(left: Points, right: Points, c0: float = C0) -> Points:
+    """Return the linear costs (equations 2 and 3) of all assignments, minus c0: (n, m)."""
+    return linear_costs(np.ascontiguousarray(left.T), np.ascontiguousarray(right.T), PRECISIONS, c0)
 
 
 def match(left: Points, right: Points) -> tuple[NDArray[np.int32], Points]:
     """Return the partners of all left nuclei, and what each costs."""
-    table = costs_of(left, right, SCALE, UNASSIGNED)
+    table = costs_of(left, right)
     partners = lap_dense(table)[0]
     return partners, np.where(partners >= 0, table[np.arange(len(left)), partners], 0.0)
 
 
-@kernel
-def dense_partners(features: Points, pairs: NDArray[np.int32], scale: Points, c0: float):
-    """Match all pairs of equally large specimens: (P, n)."""
-    partners = np.empty((len(pairs), features.shape[1]), np.int32)
-    for pair in range(len(pairs)):
-        left, right = features[pairs[pair, 0]], features[pairs[pair, 1]]
-        partners[pair] = lap_dense(costs_of(left, right, scale, c0))[0]
-    return partners
-
-
 def dense_matchings(features: Points, pairs: NDArray[np.int32] | None = None) -> Matchings:
     """Match pairs (all if None) of specimens (N, n, 6) by their dense linear costs."""
-    count, size = features.shape[:2]
-    if pairs is None:
-        pairs = np.transpose(np.triu_indices(count, 1)).astype(np.int32)
-    partners = dense_partners(features, pairs, SCALE, UNASSIGNED)
-    starts = np.arange(len(pairs) + 1, dtype=np.int64) * size
-    return Matchings(np.full(count, size, np.int32), pairs, starts, partners.ravel())
+    rules = PairRules(PAPER, C0, dense=True)
+    with open_executor(1) as executor:
+        return match_pairs(features[..., :3], features[..., 3:], rules, executor, pairs=pairs)
 
 
 def sparse_matchings(features: Points, nearest: int = 9, c0: float = 100.0) -> Matchings:
     """Match all pairs of specimens, each nucleus with its ``nearest`` on the other side only."""
     matchings, allowed = {}, {}
     for g, h in combinations(range(len(features)), 2):
-        table = costs_of(features[g], features[h], SCALE, c0)
+        table = costs_of(features[g], features[h], c0)
         near = np.zeros(table.shape, dtype=bool)
         for way, cost in ((near, table), (near.T, table.T)):
             closest = np.argpartition(cost, nearest, axis=1)[:, :nearest]
@@ -97,18 +98,17 @@ def sparse_matchings(features: Points, nearest: int = 9, c0: float = 100.0) -> M
 @cache
 def oriented(target: int) -> Points:
     """Bring all worms to one size and to the pose that is nearest to the target: (100, 558, 6)."""
-    poses = [orient(worm) for worm in worms()]
-    size = np.median([found[0].size for found in poses], axis=0)
+    poses_of_worms = [orient(worm) for worm in worms()]
+    size = np.median([found[0].size for found in poses_of_worms], axis=0)
 
-    def placed(worm: Specimen, at: int) -> Points:
-        return np.hstack([poses_of[at].apply(worm, size).centroids, worm.radii])
+    def placed(worm: Specimen, pose: Pose) -> Points:
+        return np.hstack([pose.apply(worm, size).centroids, worm.radii])
 
-    poses_of = poses[target]
-    goal = placed(worms()[target], 0)
+    goal = placed(worms()[target], poses_of_worms[target][0])
     result = []
-    for worm, poses_of in zip(worms(), poses, strict=True):
+    for worm, found in zip(worms(), poses_of_worms, strict=True):
         # Both rolls and both ends: a worm in the wrong pose is turned here.
-        options = [placed(worm, at) for at in range(min(4, len(poses_of)))]
+        options = [placed(worm, pose) for pose in found[:4]]
         result.append(min(options, key=lambda points: match(points, goal)[1].sum()))
     return np.array(result)
 
