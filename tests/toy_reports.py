@@ -1,11 +1,14 @@
 """Toy reports in which nothing is absent, made from simulated specimens and their true names."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.estimate import estimate
 from eutely.evaluation import Score, evaluation
+from eutely.frame import Body
 from eutely.learned import Trial
 from eutely.results import Report, Shown
 from eutely.simulation import simulate
@@ -20,13 +23,8 @@ def toy_cohort(specimens: int = 6, cells: int = 60) -> tuple[Atlas, tuple[Shown,
         [worm.centroids[[worm.names.index(name) for name in names]] for worm in worms]
     )
     middle = places.mean(axis=(0, 1))
-    atlas = estimate(
-        places - middle,
-        size=np.array([300.0, 30.0]),
-        spacing=13.0,
-        settings=Estimate(),
-        unit="um",
-    ).named(names)
+    body = Body(np.array([300.0, 30.0]), 13.0)
+    atlas = replace(estimate(places - middle, body, Estimate()), unit="um").named(names)
     shown = []
     for number, worm in enumerate(worms):
         worm_cells = np.array([names.index(name) for name in worm.names], np.int32)

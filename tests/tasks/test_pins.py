@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from eutely.io.pins import read_pins
+from eutely.io.annotations import read_pins
 
 import eutely
 from eutely.cells import Cells
