@@ -12,7 +12,7 @@ INLINE = re.compile(r"(?<![\\$\w])\$([^$\n]+?)\$(?!\d)")
 
 
 def on_config(config: Any) -> Any:
-    """Put the page of results into the menu, where there is one."""
+    """Add the page of results to the menu, if there is one."""
     if Path(config.docs_dir, "results.md").exists() and config.nav:
         config.nav.insert(3, {"Results": "results.md"})
     return config
@@ -21,15 +21,15 @@ def on_config(config: Any) -> Any:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Replace ``$$...$$`` and ``$...$`` outside of code."""
     parts = CODE.split(markdown)
-    for place in range(0, len(parts), 2):
-        parts[place] = INLINE.sub(_inline, DISPLAYED.sub(_displayed, parts[place]))
+    for number in range(0, len(parts), 2):
+        parts[number] = INLINE.sub(_inline, DISPLAYED.sub(_displayed, parts[number]))
     return "".join(parts)
 
 
-def _displayed(found: re.Match[str]) -> str:
-    return f"\n\n{convert(found[1].strip(), display='block')}\n\n"
+def _displayed(equation: re.Match[str]) -> str:
+    return f"\n\n{convert(equation[1].strip(), display='block')}\n\n"
 
 
-def _inline(found: re.Match[str]) -> str:
-    # Without the span, a line that begins with an equation would become a block of its own.
-    return f"<span>{convert(found[1].strip())}</span>"
+def _inline(equation: re.Match[str]) -> str:
+    # Without the span, a line that begins with an equation would become a separate block.
+    return f"<span>{convert(equation[1].strip())}</span>"
