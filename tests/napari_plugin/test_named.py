@@ -1,4 +1,4 @@
-"""What the napari plugin knows without napari: tables, colours, places, pins."""
+"""The napari plugin without napari: tables, colours, centroids, layers, pins."""
 
 from pathlib import Path
 
@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from eutely.errors import ReadError
-from eutely.io.pins import read_pins, write_pins
+from eutely.io.annotations import read_pins, write_pins
 from eutely.io.volumes import write_volume
-from eutely.napari.layers import TABLE
-from eutely.napari.named import GREY, as_pin, colour_of, places, read_named
-from eutely.napari.reader import get_reader, table_of
+from eutely.napari.named import GREY, as_pin, centroids, colour_of, read_named
+from eutely.napari.reader import TABLE, get_reader, table_of
 
 TEXT = """id,cell,name,confidence,alternatives
 7,0,AVAL,0.9900,AVAR:0.01
@@ -21,7 +20,7 @@ TEXT = """id,cell,name,confidence,alternatives
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A volume of two nuclei, 3 and 7, and a table that knows of a third."""
+    """A volume of two nuclei, 3 and 7, and a table that lists a third."""
     labels = np.zeros((4, 6, 8), np.uint16)
     labels[1:3, 1:3, 1:3] = 7
     labels[2, 4, 5:8] = 3
@@ -44,7 +43,7 @@ def test_another_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="not a table of eutely annotate"):
         read_named(tmp_path / "nuclei.csv")
     (tmp_path / "bad.csv").write_text("id,cell,name,confidence\none,0,A,0.5\n")
-    with pytest.raises(ReadError, match="expected what eutely annotate wrote"):
+    with pytest.raises(ReadError, match="expected a table of eutely annotate"):
         read_named(tmp_path / "bad.csv")
 
 
@@ -63,9 +62,9 @@ def test_a_cell_without_a_name_is_pinned_by_its_number() -> None:
 def test_centroids_of_labels() -> None:
     labels = np.zeros((3, 4, 5), int)
     labels[1, 1:3, 2] = 4
-    found = places(labels, np.array([4, 8]))
-    assert found[0].tolist() == [1, 1.5, 2]
-    assert np.isnan(found[1]).all()
+    centres = centroids(labels, np.array([4, 8]))
+    assert centres[0].tolist() == [1, 1.5, 2]
+    assert np.isnan(centres[1]).all()
 
 
 def test_a_volume_is_opened_with_its_table(folder: Path) -> None:

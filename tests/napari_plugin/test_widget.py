@@ -13,7 +13,7 @@ from eutely.io.volumes import write_volume
 from eutely.napari.named import colour_of
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-with warnings.catch_warnings(action="ignore"):  # what napari and Qt warn about is theirs
+with warnings.catch_warnings(action="ignore"):  # warnings of napari and Qt are not ours
     napari = pytest.importorskip("napari", reason="no napari: pip install 'eutely[napari]'")
     npe2 = pytest.importorskip("npe2")
 pytestmark = pytest.mark.filterwarnings("default")
@@ -24,9 +24,9 @@ ROWS = ["id,cell,name,confidence", "7,0,AVAL,0.99", "3,1,AVAR,0.4", "5,2,AVBL,0.
 @pytest.fixture
 def viewer() -> Iterator[Any]:
     pytest.importorskip("qtpy.QtWidgets", exc_type=ImportError)
-    one = napari.Viewer(show=False)
-    yield one
-    one.close()
+    viewer = napari.Viewer(show=False)
+    yield viewer
+    viewer.close()
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_check_names(viewer: Any, worm: Path, tmp_path: Path) -> None:
     assert (tmp_path / "pins.csv").read_text() == "specimen,id,name\nworm,5,AVBR\n"
 
 
-def test_a_wrong_table_is_told(viewer: Any, tmp_path: Path) -> None:
+def test_a_wrong_table_is_reported(viewer: Any, tmp_path: Path) -> None:
     from eutely.napari.widget import Check
 
     widget = Check(viewer)

@@ -1,4 +1,4 @@
-"""The dock widget "Check names": uncertain nuclei one after the other, corrections to pins.csv."""
+"""The dock widget "Check names": lists uncertain nuclei and writes corrections to pins.csv."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from qtpy.QtWidgets import (
 )
 
 from eutely.errors import EutelyError
-from eutely.io.pins import read_pins, write_pins
-from eutely.napari.layers import TABLE, colormap, names_layer
-from eutely.napari.named import Named, as_pin, places, read_named
+from eutely.io.annotations import read_pins, write_pins
+from eutely.napari.named import Named, as_pin, centroids, read_named
+from eutely.napari.reader import TABLE, colormap, names_layer
 
 NEAR = 8.0
-"""Zoom of the camera at a nucleus, unless it is nearer already."""
+"""Smallest zoom of the camera at a nucleus."""
 
 
 class Check(QWidget):
-    """Lists uncertain nuclei of an annotated label volume, jumps to them, keeps corrections."""
+    """Lists uncertain nuclei of an annotated label volume, shows them, collects corrections."""
 
     def __init__(self, viewer: Any) -> None:
         super().__init__()
@@ -77,11 +77,19 @@ class Check(QWidget):
 
     @property
     def camera(self) -> Any:
-        """The camera, wherever this version of napari keeps it."""
+        """The camera, whose place depends on the version of napari."""
         return getattr(self.viewer, "scene", self.viewer).camera
 
     def load(self, table: Path | str, *, names: bool = True) -> None:
-        """Show the annotations of ``table`` on the chosen volume; a layer of names if asked."""
+        """Show the annotations of ``table`` on the chosen volume.
+
+        Parameters
+        ----------
+        table
+            of ``eutely annotate``.
+        names
+            also add a layer of names.
+        """
         layer = self.layer
         if layer is None:
             self.words.setText("Open a label volume first.")
@@ -93,7 +101,7 @@ class Check(QWidget):
             return
         self.named = named
         labels = np.asarray(layer.data)
-        self.centres = places(labels, named.ids) * layer.scale
+        self.centres = centroids(labels, named.ids) * layer.scale
         layer.colormap = DirectLabelColormap(color_dict=colormap(named))
         if names:
             points, options, _ = names_layer(labels, tuple(layer.scale), named)
@@ -106,11 +114,12 @@ class Check(QWidget):
         self.list.clear()
         self.list.addItems([self._line(row) for row in self.rows])
         self.words.setText(
-            f"{named.specimen}: {len(named)} nuclei, {len(self.rows)} uncertain; the worst first."
+            f"{named.specimen}: {len(named)} nuclei, {len(self.rows)} of them uncertain, the least "
+            "certain first."
         )
 
     def jump(self, place: int) -> None:
-        """Bring the nucleus at ``place`` of the list to the middle of the view."""
+        """Move the camera to the nucleus at ``place`` of the list."""
         if self.named is None or not 0 <= place < len(self.rows):
             return
         row = self.rows[place]
@@ -124,7 +133,7 @@ class Check(QWidget):
             self.camera.zoom = max(self.camera.zoom, NEAR)
 
     def pin(self) -> None:
-        """Keep the name in the line as the right one of the current nucleus, and go on."""
+        """Take the name in the text field for the current nucleus, and go to the next nucleus."""
         place = self.list.currentRow()
         name = self.right.text().strip()
         if self.named is None or place < 0 or not name:
@@ -136,22 +145,22 @@ class Check(QWidget):
         self.list.setCurrentRow(min(place + 1, self.list.count() - 1))
 
     def write_to(self, path: Path | str) -> None:
-        """Add the pins to those that ``path`` holds already."""
+        """Write the pins to ``path``; pins that are there already stay."""
         try:
-            before = read_pins(Path(path)) if Path(path).exists() else {}
+            earlier = read_pins(Path(path)) if Path(path).exists() else {}
             new = {key: as_pin(name) for key, name in self.pins.items()}
-            write_pins(before | new, Path(path))
+            write_pins(earlier | new, Path(path))
         except EutelyError as error:
             self.words.setText(str(error))
         else:
-            self.words.setText(f"{len(self.pins)} pins in {path}; give it to eutely with --pins.")
+            self.words.setText(f"{len(self.pins)} pins in {path}; use it with the option --pins.")
 
     def _line(self, row: int) -> str:
         assert self.named is not None
-        sure, label = self.named.confidence[row], self.named.ids[row]
-        if not np.isfinite(sure):
+        confidence, label = self.named.confidence[row], self.named.ids[row]
+        if not np.isfinite(confidence):
             return f"no cell   (nucleus {label})"
-        return f"{self.named.names[row]}   {sure:.0%}   (nucleus {label})"
+        return f"{self.named.names[row]}   {confidence:.0%}   (nucleus {label})"
 
     def _key(self, row: int) -> tuple[str, int]:
         assert self.named is not None
@@ -168,10 +177,10 @@ class Check(QWidget):
             self._from_layer()
 
     def _from_layer(self, _: object = None) -> None:
-        """Load the table with which a volume was opened, if it was."""
+        """Load the table with which the chosen volume was opened, if any."""
         table = self.layer.metadata.get(TABLE) if self.layer is not None else None
         if table and (self.named is None or self.named.specimen != Path(table).stem):
-            self.load(table, names=False)  # they were opened together with the volume
+            self.load(table, names=False)  # the reader has added the layer of names
 
     def _ask_table(self) -> None:
         path, _ = QFileDialog.getOpenFileName(self, "Annotation table", filter="CSV (*.csv)")
