@@ -1,15 +1,17 @@
-"""``eutely build``, ``name``, ``annotate`` and ``evaluate`` one after the other, and bad input."""
+"""``eutely build``, ``name``, ``annotate``, ``evaluate`` and ``demo``, and bad input."""
 
 from __future__ import annotations
 
 import csv
 import json
+from importlib import import_module
 from pathlib import Path
 
 import h5py
 import pytest
 from typer.testing import CliRunner
 
+import eutely
 from eutely.cli import app
 from eutely.errors import EutelyError
 
@@ -38,31 +40,45 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_names_in_place(folder: Path, tmp_path: Path) -> None:
+def test_help_names_all_presets() -> None:
+    for command in ("build", "config"):
+        words = " ".join(run(command, "--help").replace("│", " ").split())
+        assert "default, paper or paper-plus" in words
+
+
+def test_the_page_shows_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["eutely", "build", str(folder / "train"), "-o", str(folder / "run"), "--workers", "1"]
+    monkeypatch.setattr("sys.argv", words)
+    run(*words[1:], "--config", folder / "settings.toml")
+    assert " ".join(words) in (folder / "run" / "report.html").read_text()
+
+
+def test_an_atlas_file_is_named_in_place(folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "atlas.h5"
     copy.write_bytes((folder / "run" / "atlas.h5").read_bytes())
     assert "60 of 60 cells named" in run("name", copy, folder / "train", "--workers", 1)
     assert copy.read_bytes() == (folder / "named.h5").read_bytes()
 
 
-def test_a_row_for_every_nucleus(folder: Path, tmp_path: Path) -> None:
+def test_one_row_per_nucleus(folder: Path, tmp_path: Path) -> None:
     said = run("annotate", folder / "named.h5", folder / "new", "-o", tmp_path / "out")
     assert "report.html" in said
+    assert "2 specimens annotated" in (tmp_path / "out" / "report.html").read_text()
     for name in ("worm001", "worm002"):
         with (folder / "new" / f"{name}.csv").open() as file:
             truth = {row["id"]: row["name"] for row in csv.DictReader(file)}
         with (tmp_path / "out" / f"{name}.csv").open() as file:
-            found = list(csv.DictReader(file))
-        assert [row["id"] for row in found] == list(truth)
-        right = sum(row["name"] == truth[row["id"]] for row in found)
-        assert right > 0.85 * len(found)
-        assert all(0 <= float(row["confidence"]) <= 1 for row in found if row["cell"])
+            rows = list(csv.DictReader(file))
+        assert [row["id"] for row in rows] == list(truth)
+        correct = sum(row["name"] == truth[row["id"]] for row in rows)
+        assert correct > 0.85 * len(rows)
+        assert all(0 <= float(row["confidence"]) <= 1 for row in rows if row["cell"])
     with (tmp_path / "out" / "look-here-first.csv").open() as file:
         doubtful = list(csv.DictReader(file))
     assert {row["specimen"] for row in doubtful} == {"worm001", "worm002"}
 
 
-def test_another_organism_is_told(
+def test_another_organism_is_reported(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run("annotate", "celegans-l1", folder / "new" / "worm001.csv", "-o", tmp_path, "-q")
@@ -75,10 +91,10 @@ def test_uncertain_nuclei_stay_empty_on_request(folder: Path, tmp_path: Path) ->
         "--min-confidence", 0.999,
     )  # fmt: skip
     with (tmp_path / "worm001.csv").open() as file:
-        found = list(csv.DictReader(file))
-    empty = [row for row in found if not row["cell"]]
+        rows = list(csv.DictReader(file))
+    empty = [row for row in rows if not row["cell"]]
     assert empty
-    assert all(float(row["confidence"]) >= 0.999 for row in found if row["cell"])
+    assert all(float(row["confidence"]) >= 0.999 for row in rows if row["cell"])
     assert any(row["alternatives"] for row in empty)
 
 
@@ -100,6 +116,7 @@ def test_accuracy_as_json(folder: Path, tmp_path: Path) -> None:
         (["build", "{0}/new", "-o", "{1}/run", "--preset", "best"], "expected one of"),
         (["build", "{0}/new", "-o", "{1}/run", "--dask", "nowhere"], "Dask"),
         (["build", "{0}/new", "-o", "{1}/run", "--trials", "5"], "--preset paper"),
+        (["build", "{0}/new", "-o", "{1}/run", "--workers", "1", "--dask", "local:1"], "only one"),
         (["build", "{0}/new", "-o", "{1}/run", "--features", "hue"], "there are: radius"),
         (["name", "{0}/none.h5", "{0}/new"], "no such file"),
         (["name", "{0}/new/worm001.csv", "{0}/new"], "not a readable atlas"),
@@ -123,3 +140,15 @@ def test_an_atlas_of_a_newer_schema(folder: Path, tmp_path: Path) -> None:
         file.attrs["schema"] = 99
     with pytest.raises(EutelyError, match="update eutely"):
         run("evaluate", copy, folder / "new")
+
+
+def test_the_demo_runs_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for constant, value in {"TRAIN": 4, "NAMED": 2, "NEW": 1, "CELLS": 40}.items():
+        monkeypatch.setattr(import_module("eutely.cli.build"), constant, value)
+    said = run("demo", "-o", tmp_path / "demo", "--workers", 1)
+    assert "of the nuclei of the new specimens get their true name" in said
+    for page in ("run", "annotated"):
+        assert (tmp_path / "demo" / page / "report.html").exists()
+    assert len(eutely.read(tmp_path / "demo" / "cohort")) == 4
+    (table,) = set((tmp_path / "demo" / "annotated").glob("worm*.csv"))
+    assert len(table.read_text().splitlines()) == 41

@@ -64,8 +64,8 @@ def test_extract_takes_the_voxel_size_from_the_command_line(run, tmp_path):
     assert code == 2
     assert "--voxel-size" in said
     run("extract", tmp_path / "a.tif", "-o", tmp_path / "out", "--voxel-size", "0.1,0.2,0.5")
-    (one,) = read(tmp_path / "out")
-    assert one.centroids[0].tolist() == pytest.approx([0.3, 0.5, 1.25])
+    (specimen,) = read(tmp_path / "out")
+    assert specimen.centroids[0].tolist() == pytest.approx([0.3, 0.5, 1.25])
     code, _, said = run("extract", tmp_path / "a.tif", "-o", tmp_path / "o", "--voxel-size", "big")
     assert code == 2
     assert "expected X,Y,Z" in said
@@ -86,7 +86,7 @@ def test_extract_writes_all_or_nothing(run, tmp_path):
     assert "is a file" in said
 
 
-def test_check_shows_a_row_a_specimen_and_a_line_an_oddity(run, tmp_path):
+def test_check_shows_one_row_per_specimen_and_one_line_per_oddity(run, tmp_path):
     volume = boxes()
     volume[0, 0, 0] = 5
     write_volume(volume, tmp_path / "worm.h5", (0.1, 0.2, 0.5))
@@ -101,15 +101,16 @@ def test_check_shows_a_row_a_specimen_and_a_line_an_oddity(run, tmp_path):
     assert [fields[axis] for axis in "xyz"] == ["1.8", "2", "3.5"]
     assert "warning: worm: segments with detached voxels: 1 of 4 nuclei (id 5)" in rest
     assert rest[-1].startswith("1 specimen, 4 nuclei, ")
-    told = json.loads((tmp_path / "facts.json").read_text())
-    (one,) = told["specimens"]
-    assert (one["specimen"], one["nuclei"], one["voxel_size"]) == ("worm", 4, [0.1, 0.2, 0.5])
+    content = json.loads((tmp_path / "facts.json").read_text())
+    (specimen,) = content["specimens"]
+    facts = specimen["specimen"], specimen["nuclei"], specimen["voxel_size"]
+    assert facts == ("worm", 4, [0.1, 0.2, 0.5])
     assert {"specimen": "worm", "kind": "segments with detached voxels"}.items() <= {
-        key: value for odd in told["oddities"] for key, value in odd.items() if odd["ids"] == [5]
+        key: value for odd in content["oddities"] for key, value in odd.items() if odd["ids"] == [5]
     }.items()
 
 
-def test_quiet_check_says_warnings_only(run, tmp_path):
+def test_quiet_check_prints_warnings_only(run, tmp_path):
     (tmp_path / "a.csv").write_text(TABLE.replace("\n", ",name\n", 1).replace("0\n", "0,A\n"))
     (tmp_path / "a.csv").write_text("id,x,y,z,name\n1,0,0,0,A\n2,9,1,0,A\n3,0,5,1,B\n4,2,2,7,C\n")
     code, shown, said = run("check", "-q", tmp_path)
@@ -159,9 +160,9 @@ def table(text, name="a.csv"):
 
 
 def tiff(data):
-    told = {f"PhysicalSize{axis}": 1 for axis in "XYZ"}
+    sizes = {f"PhysicalSize{axis}": 1 for axis in "XYZ"}
     return lambda folder: tifffile.imwrite(
-        folder / "a.tif", data, ome=True, metadata={"axes": "ZYX"[-data.ndim :], **told}
+        folder / "a.tif", data, ome=True, metadata={"axes": "ZYX"[-data.ndim :], **sizes}
     )
 
 

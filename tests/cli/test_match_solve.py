@@ -14,7 +14,7 @@ from eutely.problem import PairProblem
 
 run = CliRunner()
 
-#  two nodes a side; matching straight costs 1.5 more, so that crossing wins
+#  two nodes on each side; both straight matches together cost 1.5 more, so that crossing wins
 CROSS = PairProblem.from_arrays(
     (2, 2), [[0, 0], [0, 1], [1, 0], [1, 1]], [-1.0] * 4, [[0, 3]], [1.5]
 )
@@ -32,6 +32,15 @@ def test_solve_writes_objective_bound_and_matching(tmp_path):
     assert result["objective"] == pytest.approx(-2)
     assert result["bound"] <= result["objective"] + 1e-9
     assert result["matchings"] == [[0, 1, [1, 0]]]
+    assert result["seconds"] >= 0
+    assert result["bound_seconds"] >= 0
+
+
+def test_solve_without_a_bound(tmp_path):
+    write_dd(tmp_path / "cross.dd", CROSS)
+    invoke("solve", tmp_path / "cross.dd", "-o", tmp_path / "out.json", "--no-bound")
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert (result["bound"], result["bound_seconds"]) == (None, None)
     assert result["seconds"] >= 0
 
 
@@ -69,18 +78,18 @@ def test_solve_says_what_is_wrong(tmp_path):
     assert not (tmp_path / "out.json").exists()
 
 
-def test_match_writes_a_row_for_every_nucleus(tmp_path):
+def test_match_writes_one_row_per_nucleus(tmp_path):
     pair = eutely.simulate(specimens=2, cells=40, variation=0.3, seed=2)
-    paths = [tmp_path / f"{one.name}.csv" for one in pair]
-    for one, path in zip(pair, paths, strict=True):
-        write_table(one, path)
+    paths = [tmp_path / f"{specimen.name}.csv" for specimen in pair]
+    for specimen, path in zip(pair, paths, strict=True):
+        write_table(specimen, path)
     assert invoke("match", *paths, "-o", tmp_path / "pairs.csv", "-q").exit_code == 0
     with (tmp_path / "pairs.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["id_a"]) for row in rows] == pair[0].ids.tolist()
-    given = {int(row["id_b"]) for row in rows if row["id_b"]}
-    assert given <= set(pair[1].ids.tolist())
-    assert len(given) == np.sum([bool(row["id_b"]) for row in rows])
+    partners = {int(row["id_b"]) for row in rows if row["id_b"]}
+    assert partners <= set(pair[1].ids.tolist())
+    assert len(partners) == np.sum([bool(row["id_b"]) for row in rows])
 
 
 def test_match_takes_two_specimens(tmp_path):

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from eutely.annotation import Annotation
 from eutely.cli import app
 from eutely.errors import EutelyError
 from eutely.io.atlas import write_atlas
 from eutely.io.tables import write_table
-from eutely.tasks.story import Facts, write_page
+from eutely.record import pack
 from eutely.specimen import Specimen
+from eutely.store.files import write_record
+from eutely.tasks.outputs import REPORT, write_page
 from toy_reports import toy_report
 
 
@@ -27,33 +28,19 @@ def run(*words: object) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with what a build leaves for its page; the cells have no names yet."""
+    """A folder with the files from which a page is rendered; the cells have no names yet."""
     atlas, report = toy_report(4, 20)
     atlas = atlas.named([""] * 20)
+    report = replace(report, command="eutely build x")
     write_atlas(atlas, tmp_path / "run" / "atlas.h5")
-    fits = [
-        Annotation(
-            specimen=shown.name,
-            ids=shown.ids,
-            cells=shown.cells,
-            names=("",) * len(shown),
-            confidence=shown.confidence,
-            alternatives=((),) * len(shown),
-            cost=1.0,
-            places=shown.positions,
-        )
-        for shown in report.specimens
-    ]
-    cells = [shown.cells for shown in report.specimens]
-    names = [shown.names for shown in report.specimens]
-    facts = Facts("build", fits, cells, names, [0.9] * 4, {}, report.evaluation.scores)
-    write_page(tmp_path / "run", atlas, replace(facts, about={"command": "eutely build x"}))
+    write_record(tmp_path / "run" / REPORT, pack(report))
+    write_page(tmp_path / "run", atlas, report)
     return tmp_path
 
 
-def test_names_given_later_are_in_the_page_written_again(folder: Path) -> None:
+def test_names_given_later_are_in_the_page_rendered_again(folder: Path) -> None:
     page = folder / "run" / "report.html"
-    # Before, cells go by the majority of the specimens' true names.
+    # At first, cells go by the majority of the true names of the specimens.
     atlas, _ = toy_report(4, 20)
     renamed = atlas.named([f"new {name}" for name in atlas.names])
     name = atlas.names[3]
@@ -83,7 +70,7 @@ def test_an_atlas_alone_gets_a_page(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert "An atlas of 20 cells" in (folder / "page" / "report.html").read_text()
 
 
-def test_annotations_are_opened_as_they_are(folder: Path) -> None:
+def test_the_page_of_annotations_is_opened_unchanged(folder: Path) -> None:
     (folder / "annotated").mkdir()
     (folder / "annotated" / "report.html").write_text("as it was")
     run("view", folder / "annotated", "--no-open")
@@ -112,8 +99,9 @@ def test_specimens_stand_beside_the_atlas(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["nothing", "empty"])
-def test_what_is_no_run_is_refused(tmp_path: Path, what: str) -> None:
+def test_other_paths_are_refused(tmp_path: Path, what: str) -> None:
     (tmp_path / "empty").mkdir()
     for command in ("view", "report"):
         with pytest.raises(EutelyError, match=what):
             run(command, tmp_path / what)
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]

@@ -43,10 +43,10 @@ def test_tables_hold_exactly_what_the_function_returns(simulate, tmp_path, endin
 def test_volumes_and_their_truth(simulate, tmp_path, ending):
     size = ("--voxel-size", "1,1,1.5", "--variation", 0.3)
     assert simulate("--format", ending, "--spacing", 26, *size) == 0
-    found = eutely.read(tmp_path / "cohort")
+    cohort = eutely.read(tmp_path / "cohort")
     truth = eutely.read(tmp_path / "cohort" / "truth")
-    assert [one.name for one in found] == [one.name for one in truth]
-    for seen, true in zip(found, truth, strict=True):
+    assert [specimen.name for specimen in cohort] == [specimen.name for specimen in truth]
+    for seen, true in zip(cohort, truth, strict=True):
         assert seen.names is None
         assert set(true.names) == set(body_plan(24).names)
         assert seen.ids.tolist() == sorted(true.ids)
@@ -59,7 +59,7 @@ def test_volumes_and_their_truth(simulate, tmp_path, ending):
 def test_without_names_the_truth_lies_aside(simulate, tmp_path):
     assert simulate("--no-names") == 0
     cohort, truth = (eutely.read(tmp_path / part) for part in ("cohort", "cohort/truth"))
-    assert cohort == [one.without_names() for one in truth]
+    assert cohort == [specimen.without_names() for specimen in truth]
     assert truth == eutely.simulate(3, 24)
 
 

@@ -1,4 +1,4 @@
-"""``eutely annotate``: what the nuclei of new specimens are."""
+"""``eutely annotate``: the cell and the name of each nucleus of new specimens."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +15,17 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     Workers,
+    check_folder,
     command,
-    out,
-    speak,
+    progress_bar,
+    read_specimens,
+    say,
+    start_log,
+    threads_or_dask,
 )
+
+SURE = 0.9
+"""Confidence from which the summary counts a nucleus as certain."""
 
 
 def annotate(
@@ -29,7 +36,7 @@ def annotate(
     ],
     min_confidence: Annotated[
         float,
-        typer.Option(min=0.0, max=1.0, help="Leave nuclei empty that are less certain than this."),
+        typer.Option(min=0.0, max=1.0, help="Leave nuclei with a lower confidence empty."),
     ] = 0.0,
     alternatives: Annotated[
         int, typer.Option(metavar="N", min=0, help="Next best cells to list for each nucleus.")
@@ -44,46 +51,40 @@ def annotate(
 ) -> None:
     """Name the nuclei of new specimens by an atlas.
 
-    Writes DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives: a row for
-    every nucleus, empty where it stays unmatched; DIR/look-here-first.csv, the least certain nuclei
-    of each specimen; and DIR/report.html, a page to look at.
+    Writes DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives, one row per
+    nucleus, empty where it is unmatched; DIR/look-here-first.csv, the least certain nuclei of each
+    specimen; and DIR/report.html, a page to look at.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
-    speak(verbose, quiet)
-    from eutely.cli.reading import read_all
-    from eutely.cli.watching import steps, watching
-    from eutely.errors import WriteError
+    start_log(verbose, quiet)
+    from eutely.io.annotations import read_pins, write_annotations
     from eutely.io.atlas import open_atlas
-    from eutely.io.pins import read_pins
-    from eutely.tasks import annotate as annotate_all
-    from eutely.io.annotations import report_annotations, write_annotations
+    from eutely.tasks.annotate import annotate as annotate_specimens
+    from eutely.tasks.outputs import PAGE, report_of_annotations, write_page
 
-    if output.exists() and not output.is_dir():
-        raise WriteError(f"{output} is a file; give a folder")
+    check_folder(output)
+    run_on = threads_or_dask(workers, dask)
     cells = open_atlas(atlas)
-    specimens = [reading.specimen for reading in read_all(inputs, voxel_size, quiet)]
-    with watching(quiet) as watch:
-        found = annotate_all(
+    known = None if pins is None else read_pins(pins)
+    specimens = read_specimens(inputs, voxel_size, quiet)
+    with progress_bar(quiet) as progress:
+        annotations = annotate_specimens(
             cells,
             specimens,
             alternatives=alternatives,
             adapt=adapt,
-            pins=None if pins is None else read_pins(pins),
-            workers=workers,
-            dask=dask,
-            progress=steps(watch, "matching"),
+            pins=known,
+            workers=run_on,
+            progress=progress,
         )
-    write_annotations(found, cells.names, output, min_confidence)
-    report_annotations(found, cells, specimens, output, command())
+    write_annotations(annotations, cells.names, output, min_confidence)
+    write_page(output, cells, report_of_annotations(annotations, cells, specimens, command()))
     if not quiet:
-        nuclei = sum(len(one.ids) for one in found)
-        matched = sum(int((one.cells >= 0).sum()) for one in found)
-        sure = sum(int((one.confidence >= 0.9).sum()) for one in found)
-        out.print(
-            f"{matched} of {nuclei} nuclei of {len(found)} specimens have a cell, {sure} of them "
-            f"with confidence 0.9 or more; look first at {output / 'report.html'}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+        nuclei = sum(map(len, annotations))
+        matched = sum(int((annotation.cells >= 0).sum()) for annotation in annotations)
+        sure = sum(int((annotation.confidence >= SURE).sum()) for annotation in annotations)
+        say(
+            f"{matched} of {nuclei} nuclei of {len(annotations)} specimens have a cell, {sure} of "
+            f"them with confidence {SURE} or more; look first at {output / PAGE}"
         )

@@ -1,7 +1,10 @@
-"""``eutely build``: from specimens to an atlas, without a single name."""
+"""``eutely build``: from specimens to an atlas without names; ``eutely demo``: the whole method."""
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +17,27 @@ from eutely.cli.common import (
     VoxelSize,
     Workers,
     command,
-    out,
-    speak,
+    progress_bar,
+    read_specimens,
+    say,
+    start_log,
+    threads_or_dask,
 )
+from eutely.errors import ConfigError, EutelyError
+
+if TYPE_CHECKING:
+    from eutely.specimen import Specimen
+    from eutely.store.folder import RunFolder
+    from eutely.tasks.build import Built
+
+TRAIN, NAMED, NEW = 12, 3, 3
+"""Specimens of the demo: to build from, those of them that give the cells names, and new ones."""
+
+CELLS = 558
+"""Cells of the simulated organism of the demo."""
+
+STAGES = ("trials_linear", "trials_sparsity", "trials_offsets")
+"""Settings that the option --trials changes."""
 
 
 def build(
@@ -28,21 +49,25 @@ def build(
         Path | None, typer.Option("--config", metavar="F.toml", help="Settings of the run.")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Settings to start from: default or paper.")
+        str | None,
+        typer.Option(metavar="NAME", help="Settings to start from: default, paper or paper-plus."),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Trials of each stage of learning.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Trials in each stage of learning (method learn)."),
     ] = None,
     learn_on: Annotated[
-        int | None, typer.Option(metavar="N", min=2, help="Specimens that costs are learned on.")
+        int | None,
+        typer.Option(metavar="N", min=2, help="Specimens to learn the costs on (method learn)."),
     ] = None,
     features: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES", help="Columns that count besides places: all, none, or names: R,G,B."
+            metavar="NAMES",
+            help="Columns to use besides positions: all, none, or names such as R,G,B.",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of all random choices.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all random choices.")] = None,
     supervised: Annotated[
         bool, typer.Option("--supervised", help="Take the cells from the names of the nuclei.")
     ] = False,
@@ -55,52 +80,125 @@ def build(
 ) -> None:
     """Find the cells that all specimens share, and build their atlas.
 
-    The folder RUN gets atlas.h5, cliques.csv (specimen,id,cell), parameters.json and report.html.
-    The same command again goes on where it stopped, also after a crash.
+    Writes RUN/atlas.h5, cliques.csv (specimen, id, cell), parameters.json and report.html. The same
+    command again continues where it stopped, also after a crash.
 
     Example: eutely build worms/ -o run
     """
-    speak(verbose, quiet)
-    from eutely.cli.reading import read_all
-    from eutely.cli.watching import watching
-    from eutely.errors import ConfigError
+    start_log(verbose, quiet)
+    from eutely.io.annotations import read_pins
     from eutely.io.config import load_config
-    from eutely.io.pins import read_pins
-    from eutely.tasks import build as build_atlas
+    from eutely.tasks.build import build as build_atlas
 
-    stages = ("trials_linear", "trials_sparsity", "trials_offsets")
-    overrides: dict[str, int | str | None] = {f"learn.{stage}": trials for stage in stages}
+    overrides: dict[str, int | str | None] = {f"learn.{stage}": trials for stage in STAGES}
     overrides |= {"learn.specimens": learn_on, "seed": seed, "estimate.features": features}
     settings = load_config(config, preset, overrides)
     if settings.method != "learn" and (trials is not None or learn_on is not None):
         raise ConfigError(
             "--trials and --learn-on need the method 'learn'; add --preset paper, or leave them out"
         )
-    specimens = [reading.specimen for reading in read_all(inputs, voxel_size, quiet)]
-    with watching(quiet) as watch:
+    run_on = threads_or_dask(workers, dask)
+    specimens = read_specimens(inputs, voxel_size, quiet)
+    known = None if pins is None else read_pins(pins)
+    with run_folder(output, command()) as run, progress_bar(quiet) as progress:
         built = build_atlas(
             specimens,
-            output,
+            run,
             config=settings,
             supervised=supervised,
-            pins=None if pins is None else read_pins(pins),
-            workers=workers,
-            dask=dask,
-            watch=watch,
-            command=command(),
+            pins=known,
+            workers=run_on,
+            progress=progress,
         )
-    if quiet:
-        return
+    if not quiet:
+        summarise(built, output)
+
+
+@contextmanager
+def run_folder(path: Path, command: str) -> "Iterator[RunFolder]":
+    """Open a run folder; a new one is removed if bad input ends the build before its first step."""
+    from eutely.store.folder import open_run
+
+    new = not path.exists()
+    try:
+        with open_run(path, command=command) as run:
+            yield run
+    except EutelyError:
+        if new and not any((path / "stages").glob("*")):
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
+def summarise(built: "Built", output: Path) -> None:
+    """Print what a build found, and what to do next."""
     atlas = built.atlas
     rare = f" ({int(atlas.rare.sum())} of them rare)" if atlas.rare.any() else ""
-    lines = [
+    say(
         f"{len(atlas)} cells{rare} in {len(built.specimens)} specimens; an atlas of other "
-        f"specimens confirms {built.consistency().mean():.1%} of their nuclei",
-        f"atlas: {output / 'atlas.h5'}, report: {output / 'report.html'}",
-    ]
-    if built.unlike:
-        lines.append(f"look at: {', '.join(built.unlike)} (unlike the others)")
+        f"specimens confirms {built.consistency().mean():.1%} of their nuclei"
+    )
+    say(f"atlas: {output / 'atlas.h5'}, report: {output / 'report.html'}")
+    if built.outliers:
+        say(f"check these specimens, they are unlike the others: {', '.join(built.outliers)}")
     if not any(atlas.names):
-        lines.append(f"next: eutely name {output / 'atlas.h5'} NAMED_SPECIMENS")
-    for line in lines:
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(f"next: eutely name {output} NAMED_SPECIMENS")
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")
+    ] = Path("eutely-demo"),
+    workers: Workers = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run the whole method on simulated specimens, in a minute or two.
+
+    Simulates a cohort, builds its atlas without names, names its cells after a few specimens,
+    annotates new specimens, and counts the nuclei with their true name. The same command again
+    continues where it stopped.
+
+    Example: eutely demo
+    """
+    start_log(verbose, quiet)
+    import eutely
+    from eutely.evaluation import evaluation, score
+    from eutely.io.annotations import write_annotations
+    from eutely.io.atlas import write_atlas
+    from eutely.tasks.outputs import report_of_annotations, write_page
+
+    def report(line: str) -> None:
+        if not quiet:
+            say(line)
+
+    run, named, annotated = output / "run", output / "named.h5", output / "annotated"
+    train = simulated(output / "cohort", TRAIN, 0)
+    new = simulated(output / "new", NEW, 1)
+    report(f"{TRAIN} simulated specimens of {CELLS} cells in {output / 'cohort'}, {NEW} new ones")
+    with progress_bar(quiet) as progress:
+        with run_folder(run, "eutely demo") as folder:
+            built = eutely.build(train, folder, workers=workers, progress=progress)
+        report(f"{len(built.atlas)} cells found without any name: {run / 'atlas.h5'}")
+        atlas = eutely.name(built.atlas, train[:NAMED], workers=workers, progress=progress)
+        write_atlas(atlas, named)
+        report(f"{sum(map(bool, atlas.names))} cells named after {NAMED} specimens: {named}")
+        annotations = eutely.annotate(atlas, new, workers=workers, progress=progress)
+    write_annotations(annotations, atlas.names, annotated)
+    write_page(annotated, atlas, report_of_annotations(annotations, atlas, new, "eutely demo"))
+    accuracy = evaluation(
+        score(specimen, annotation.names)
+        for specimen, annotation in zip(new, annotations, strict=True)
+    )
+    report(f"{accuracy.mean:.1%} of the nuclei of the new specimens get their true name")
+    report(f"look at {run / 'report.html'} and {annotated / 'report.html'}")
+
+
+def simulated(folder: Path, specimens: int, seed: int) -> "list[Specimen]":
+    """Return the simulated cohort in ``folder``, which is written unless it is there already."""
+    import eutely
+    from eutely.cli.simulate import write_cohort
+
+    if not folder.is_dir():
+        cohort = eutely.simulate(specimens, CELLS, seed=seed)
+        write_cohort(cohort, folder, {"specimens": specimens, "cells": CELLS, "seed": seed})
+    return eutely.read(folder)

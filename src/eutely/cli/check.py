@@ -1,4 +1,4 @@
-"""``eutely check``: what was read, one row a specimen, and what looks odd."""
+"""``eutely check``: what was read, one row per specimen, and what looks odd."""
 
 import json
 import math
@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from eutely.cli.common import Inputs, Quiet, Verbose, VoxelSize, out, speak
-from eutely.cli.reading import read_all
+from eutely.cli.common import (
+    Inputs,
+    Quiet,
+    Verbose,
+    VoxelSize,
+    out,
+    read_inputs,
+    say,
+    start_log,
+)
 
 if TYPE_CHECKING:
-    from eutely.tasks.check import Facts, Oddity
     from eutely.io.read import Reading
+    from eutely.tasks.check import Facts, Oddity
 
 COLUMNS = (
     "specimen", "nuclei", "named", "unit", "voxel", "x", "y", "z", "neighbour", "radius", "head",
@@ -23,45 +31,45 @@ COLUMNS = (
 )  # fmt: skip
 
 AT_MOST = 5
-"""Specimens with one oddity that get a line each; more share one."""
+"""Specimens with the same oddity up to which each gets a line; more share one line."""
 
 
 def check(
     inputs: Inputs,
     voxel_size: VoxelSize = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="F", help="Write all of it there as well.")
+        Path | None, typer.Option("--json", metavar="F", help="File for all facts and oddities.")
     ] = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Show what was read, and warn of what looks odd.
 
-    One row a specimen: nuclei, those with a name, unit, voxel size, extent along x, y, z, median
-    distance to the nearest neighbour, median radius, where the head points, and how surely (score
-    above the best pose the other way round). Then a line for each oddity; with -v one for each
-    specimen that has it.
+    One row per specimen: nuclei, nuclei with a name, unit, voxel size, extent along x, y, z, median
+    distance to the nearest neighbour, median radius, direction of the head, and how clear it is
+    (difference of score to the best pose with head and tail exchanged). Then one line per oddity;
+    with -v one line for each specimen that has it.
 
     Example: eutely check worms/ --json facts.json
     """
-    speak(verbose, quiet)
+    start_log(verbose, quiet)
     from eutely.tasks.check import examine, odd_nuclei, odd_specimens, summarised
 
-    found = read_all(inputs, voxel_size, quiet)
-    facts = [examine(reading.specimen) for reading in found]
-    oddities = [odd for reading in found for odd in odd_nuclei(reading.specimen)]
+    readings = read_inputs(inputs, voxel_size, quiet)
+    facts = [examine(reading.specimen) for reading in readings]
+    oddities = [odd for reading in readings for odd in odd_nuclei(reading.specimen)]
     oddities += odd_specimens(facts)
     if json_file is not None:
-        write_json(json_file, found, facts, oddities)
+        write_json(json_file, readings, facts, oddities)
     if not quiet:
-        show([cells(*pair) for pair in zip(found, facts, strict=True)])
-    lines = list(summarised(oddities, len(found) if verbose else AT_MOST, len(found)))
-    for line in lines:
+        show([row(*pair) for pair in zip(readings, facts, strict=True)])
+    count = len(readings)
+    warnings = list(summarised(oddities, count if verbose else AT_MOST, count))
+    for line in warnings:
         say(f"warning: {line}", "yellow")
     if not quiet:
-        nuclei = sum(one.nuclei for one in facts)
-        count = many(len(facts), "specimen")
-        say(f"{count}, {nuclei} nuclei, {many(len(lines), 'warning')}")
+        nuclei = sum(specimen.nuclei for specimen in facts)
+        say(f"{many(count, 'specimen')}, {nuclei} nuclei, {many(len(warnings), 'warning')}")
 
 
 def many(count: int, noun: str) -> str:
@@ -69,40 +77,35 @@ def many(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def say(line: str, style: str = "") -> None:
-    """Print a line as it is, whatever is in it."""
-    out.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
-
-
-def cells(reading: "Reading", one: "Facts") -> list[str]:
+def row(reading: "Reading", facts: "Facts") -> list[str]:
     """Return the fields of a specimen's row."""
     size = reading.voxel_size
     return [
-        one.name,
-        str(one.nuclei),
-        str(one.named),
-        one.unit,
+        facts.name,
+        str(facts.nuclei),
+        str(facts.named),
+        facts.unit,
         "-" if size is None else "x".join(f"{side:.3g}" for side in size),
-        *(f"{length:.4g}" for length in one.extent),
-        f"{one.neighbour:.3g}",
-        "-" if math.isnan(one.radius) else f"{one.radius:.3g}",
-        "-" if one.head is None else direction(one.head),
-        "-" if math.isnan(one.head_margin) else f"{one.head_margin:.2g}",
+        *(f"{length:.4g}" for length in facts.extent),
+        f"{facts.neighbour:.3g}",
+        "-" if math.isnan(facts.radius) else f"{facts.radius:.3g}",
+        "-" if facts.head is None else direction(facts.head),
+        "-" if math.isnan(facts.head_margin) else f"{facts.head_margin:.2g}",
     ]
 
 
 def direction(vector: Sequence[float]) -> str:
-    """Return the axis that a unit vector is nearest to, and the angle from it in degrees."""
+    """Return the axis nearest to a unit vector, and the angle between them in degrees."""
     axis = max(range(3), key=lambda index: abs(vector[index]))
     angle = math.degrees(math.acos(min(1.0, abs(vector[axis]))))
     return f"{'-' if vector[axis] < 0 else '+'}{'xyz'[axis]} {angle:.0f} deg"
 
 
 def show(rows: Sequence[Sequence[str]]) -> None:
-    """Print a table for people, or fields between tabs where no terminal is."""
+    """Print a table for people on a terminal, tab-separated fields elsewhere."""
     if not out.is_terminal:
-        for row in [COLUMNS, *rows]:
-            out.file.write("\t".join(row) + "\n")  # rich would make spaces of the tabs
+        for fields in [COLUMNS, *rows]:
+            out.file.write("\t".join(fields) + "\n")  # rich would turn tabs into spaces
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for number, column in enumerate(COLUMNS):
@@ -113,35 +116,34 @@ def show(rows: Sequence[Sequence[str]]) -> None:
             no_wrap=number > 0,
             overflow="fold",
         )
-    for row in rows:
-        table.add_row(*row)
+    for fields in rows:
+        table.add_row(*fields)
     out.print(table, markup=False, highlight=False)
 
 
 def write_json(
     path: Path,
-    found: "Sequence[Reading]",
+    readings: "Sequence[Reading]",
     facts: "Sequence[Facts]",
     oddities: "Sequence[Oddity]",
 ) -> None:
-    """Write facts and oddities whole or not at all."""
-    from eutely.io.whole import whole
+    """Write facts and oddities, completely or not at all."""
+    from eutely.io.whole import write_text
 
     def clean(value: Any) -> Any:
-        """Return a value as JSON has it: no NaN, no infinity."""
+        """Return a value that JSON can hold: None instead of NaN and infinity."""
         if isinstance(value, float) and not math.isfinite(value):
             return None
         return value
 
     specimens = [
         {
-            "specimen": one.name,
+            "specimen": known.name,
             "file": str(reading.path),
             "voxel_size": reading.voxel_size,
-            **{key: clean(value) for key, value in asdict(one).items() if key != "name"},
+            **{key: clean(value) for key, value in asdict(known).items() if key != "name"},
         }
-        for reading, one in zip(found, facts, strict=True)
+        for reading, known in zip(readings, facts, strict=True)
     ]
-    told = {"specimens": specimens, "oddities": [asdict(odd) for odd in oddities]}
-    with whole(path) as aside:
-        aside.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    content = {"specimens": specimens, "oddities": [asdict(odd) for odd in oddities]}
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

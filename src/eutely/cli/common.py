@@ -1,51 +1,76 @@
-"""What all commands share: the options of every command and the words on the terminal."""
+"""What all commands share: options, log lines, reading inputs, progress bars."""
 
 import logging
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from eutely.errors import ExecuteError, ReadError, WriteError
+
+if TYPE_CHECKING:
+    from eutely.execute import Progress as Callback
+    from eutely.io.read import Reading
+    from eutely.specimen import Specimen
 
 out = Console()
-"""Where results go (standard output)."""
+"""Standard output, for results."""
 
 err = Console(stderr=True)
-"""Where progress, warnings and errors go (standard error)."""
+"""Standard error, for progress, warnings and errors."""
 
 Inputs = Annotated[
     list[Path],
-    typer.Argument(metavar="INPUT...", help="Files or folders; a folder stands for its specimens."),
+    typer.Argument(
+        metavar="INPUT...", help="Files or folders; a folder stands for the specimens in it."
+    ),
 ]
 AtlasFile = Annotated[
-    str, typer.Argument(metavar="ATLAS", help="Atlas file (.h5), run folder, or name.")
+    str,
+    typer.Argument(metavar="ATLAS", help="Atlas file (.h5), run folder, or name of a built-in."),
 ]
 Adapt = Annotated[
     bool | None,
     typer.Option(
         "--adapt/--no-adapt",
-        help="Shift the atlas to the cohort first.",
+        help="First shift the atlas to where these specimens have its cells.",
         show_default="with ten or more specimens",
     ),
 ]
 PinFile = Annotated[
     Path | None,
     typer.Option(
-        "--pins", metavar="F.csv", help="Nuclei known for sure: specimen, id, name (or cell)."
+        "--pins",
+        metavar="F.csv",
+        help="Nuclei whose cell is known for sure: columns specimen, id, name (or cell).",
     ),
 ]
 VoxelSize = Annotated[
     str | None,
     typer.Option(
         metavar="X,Y,Z",
-        help="Voxel size in micrometres, for volumes whose file does not say (one number: cubic).",
+        help="Voxel size in micrometres, for volumes whose file has none (one number: cubic).",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Threads on this machine; one a core when not given."),
+    typer.Option(metavar="N", help="Threads on this machine.", show_default="one per core"),
 ]
 Dask = Annotated[
     str | None,
@@ -54,35 +79,116 @@ Dask = Annotated[
         help="Run on Dask instead: local:N processes, or a running scheduler (tcp://host:8786).",
     ),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say warnings and errors only.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more details.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
 
 
-class Lines(logging.Handler):
+class LogLines(logging.Handler):
     """Prints each message of the log as one line, however long, on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the message; warnings and worse say what they are."""
+        """Print the message; warnings and errors begin with their level."""
         loud = record.levelno >= logging.WARNING
-        err.print(
-            f"{record.levelname.lower()}: " * loud + record.getMessage(),
-            style="yellow" if loud else "dim",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        level = f"{record.levelname.lower()}: " if loud else ""
+        say(level + record.getMessage(), "yellow" if loud else "dim", err)
 
 
-def command() -> str:
-    """Return the command line as it was given."""
-    return shlex.join(["eutely", *sys.argv[1:]])
-
-
-def speak(verbose: bool, quiet: bool) -> None:
-    """Send the package's log to the terminal at the level that was asked for."""
+def start_log(verbose: bool, quiet: bool) -> None:
+    """Print the package's log on the terminal, from the requested level."""
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-    handler = Lines()
-    handler.setLevel(level)  # the log file of a run has its own
+    handler = LogLines()
+    handler.setLevel(level)  # the log file of a run has its own level
     logger = logging.getLogger("eutely")
     logger.handlers[:] = [handler]
     logger.setLevel(level)
+
+
+def say(line: str, style: str = "", console: Console = out) -> None:
+    """Print a line literally: no markup, no colours for numbers, no line breaks added."""
+    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def command() -> str:
+    """Return the command line as the user typed it."""
+    return shlex.join(["eutely", *sys.argv[1:]])
+
+
+def threads_or_dask(workers: int | None, dask: str | None) -> int | str | None:
+    """Return where to run, from the options --workers and --dask."""
+    if workers is not None and dask is not None:
+        raise ExecuteError("--workers counts threads, --dask replaces them; give only one of them")
+    return workers if dask is None else dask
+
+
+def check_folder(output: Path) -> None:
+    """Raise an error if the output folder is a file."""
+    if output.exists() and not output.is_dir():
+        raise WriteError(f"{output} is a file; give a folder")
+
+
+def parse_voxel_size(text: str | None) -> list[float] | None:
+    """Return the numbers of ``X,Y,Z``, or the only one, which then applies to all axes."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.replace("x", ",").split(",")]
+    except ValueError:
+        raise ReadError(
+            f"--voxel-size {text}: expected X,Y,Z (or one number) in micrometres, like 0.1,0.1,0.5"
+        ) from None
+
+
+def read_specimens(inputs: Sequence[Path], voxel_size: str | None, quiet: bool) -> "list[Specimen]":
+    """Read the specimens of all inputs."""
+    return [reading.specimen for reading in read_inputs(inputs, voxel_size, quiet)]
+
+
+def read_inputs(inputs: Sequence[Path], voxel_size: str | None, quiet: bool) -> "list[Reading]":
+    """Read the specimens of all inputs with their sources; show a bar on a terminal."""
+    from eutely.io.read import check_cohort, readings, sources
+
+    size = parse_voxel_size(voxel_size)
+    files = sources(inputs)
+    cohort: list[Reading] = []
+    with _bar(quiet, TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()) as bar:
+        task = bar.add_task("reading", total=len(files))
+        for done, file in enumerate(files):
+            bar.update(task, description=file.name, completed=done)
+            cohort += readings([file], size, partial(_show_fraction, bar, task, done))
+    check_cohort(cohort)
+    return cohort
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> "Iterator[Callback]":
+    """Yield a progress callback; it shows the current step as a bar on a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with _bar(quiet, *columns) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int, note: str) -> None:
+            if what not in tasks:
+                for earlier in tasks.values():
+                    bar.update(earlier, visible=False)
+                tasks[what] = bar.add_task(what, total=total, note="")
+            bar.update(tasks[what], completed=done, total=total, note=note)
+
+        yield show
+
+
+def _bar(quiet: bool, *columns: ProgressColumn) -> Progress:
+    hidden = quiet or not err.is_terminal
+    return Progress(*columns, console=err, transient=True, disable=hidden)
+
+
+def _show_fraction(bar: Progress, task: TaskID, done: int, fraction: float) -> None:
+    bar.update(task, completed=done + fraction)

@@ -1,17 +1,32 @@
-"""``eutely solve``: a graph or multi-graph matching instance from a file."""
+"""``eutely solve``: matching problems from files; ``eutely match``: two specimens."""
 
+import csv
+import io
 import json
+import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from eutely.cli.common import Quiet, Verbose, out, speak
+from eutely.cli.common import (
+    Quiet,
+    Seed,
+    Verbose,
+    VoxelSize,
+    err,
+    read_specimens,
+    say,
+    start_log,
+)
+from eutely.errors import ReadError
 
 if TYPE_CHECKING:
     from eutely.io.dd import Pairs
+    from eutely.problem import PairProblem
 
 
 class Effort(StrEnum):
@@ -23,118 +38,198 @@ class Effort(StrEnum):
 
 
 class Mode(StrEnum):
-    """How the matchings of more than two graphs are made consistent."""
+    """How the matchings of more than two graphs become consistent."""
 
     direct = "direct"
     sparse = "sync-sparse"
     dense = "sync-dense"
 
 
+class Options(NamedTuple):
+    """What the command line says about solving."""
+
+    mode: Mode
+    effort: str
+    time_limit: float | None
+    bound: bool
+    seed: int
+
+
+EffortOption = Annotated[Effort, typer.Option(help="How much work to spend.")]
+
+
 def solve(
     problem: Annotated[Path, typer.Argument(metavar="PROBLEM", help=".dd or .dd.xz file.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="F.json", help="Write the result.")
+        Path | None, typer.Option("--output", "-o", metavar="F.json", help="File for the result.")
     ] = None,
     mode: Annotated[
         Mode,
         typer.Option(
-            help="More than two graphs: least cost, or pairs solved alone and then synchronised."
+            help="More than two graphs: minimise the cost directly, or solve pairs independently "
+            "and synchronise them."
         ),
     ] = Mode.direct,
-    effort: Annotated[Effort, typer.Option(help="How much work to put in.")] = Effort.default,
+    effort: EffortOption = Effort.default,
     time_limit: Annotated[
         float | None,
         typer.Option(
-            metavar="S", min=0, help="Seconds after which to stop improving; not for the bound."
+            metavar="S", min=0, help="Seconds after which to stop; the lower bound is extra."
         ),
     ] = None,
     bound: Annotated[bool, typer.Option(help="Also compute a lower bound.")] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 0,
+    seed: Seed = 0,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """Solve a graph or multi-graph matching instance.
+    """Solve a graph or multi-graph matching problem.
+
+    Prints objective, lower bound, and the seconds that each of them took.
 
     Example: eutely solve worms.dd.xz -o solution.json --mode direct
     """
-    speak(verbose, quiet)
+    start_log(verbose, quiet)
     from eutely.io.dd import read_dd
-    from eutely.io.whole import whole
+    from eutely.io.whole import write_text
 
     pairs = read_dd(problem)
-    many = max(h for _, h, _ in pairs) > 1
-    begin = perf_counter()
-    if many:
-        result = _many(pairs, mode, effort.value, time_limit, bound, seed)
-    else:
-        result = _one(pairs, effort.value, time_limit, bound, seed)
-    result = {**result, "seconds": perf_counter() - begin}
+    options = Options(mode, effort.value, time_limit, bound, seed)
+    several = max(h for _, h, _ in pairs) > 1
+    solve_pairs = _solve_many if several else _solve_single
+    result = solve_pairs(pairs, options)
     if output is not None:
-        with whole(output) as aside:
-            aside.write_text(json.dumps(result) + "\n", encoding="utf-8")
+        write_text(output, json.dumps(result) + "\n")
     if not quiet:
         for key, value in result.items():
             if not isinstance(value, list):
-                shown = f"{value:.6g}" if isinstance(value, float) else value
-                out.print(f"{key}: {shown}", highlight=False)
+                say(f"{key}: {value:.6g}" if isinstance(value, float) else f"{key}: {value}")
 
 
-def _one(
-    pairs: "Pairs", effort: str, time_limit: float | None, bound: bool, seed: int
-) -> dict[str, Any]:
-    """Solve the only pair of a file."""
-    from eutely.solver import solve as solve_pair
+def _solve_single(pairs: "Pairs", options: Options) -> dict[str, Any]:
+    """Solve the only problem of a file."""
+    from eutely.solver import solve as solve_problem
 
     ((g, h, problem),) = pairs
-    found = solve_pair(problem, effort, time_limit=time_limit, bound=bound, seed=seed)
+    begin = perf_counter()
+    solution = solve_problem(
+        problem, options.effort, time_limit=options.time_limit, seed=options.seed
+    )
+    seconds = perf_counter() - begin
+    bound, bound_seconds = _bound([problem], options)
+    if bound is not None:
+        # Rounding may lift a tight bound above the objective; the optimum is below both.
+        bound = min(bound, solution.objective)
     return {
-        "objective": found.objective,
-        "bound": found.bound,
-        "matchings": [[g, h, _labels(found.matching)]],
+        "objective": solution.objective,
+        "bound": bound,
+        "matchings": [[g, h, _labels(solution.matching)]],
+        "seconds": seconds,
+        "bound_seconds": bound_seconds,
     }
 
 
-def _many(
-    pairs: "Pairs", mode: Mode, effort: str, time_limit: float | None, bound: bool, seed: int
-) -> dict[str, Any]:
-    """Find consistent matchings of all pairs; their cost, and how far from it the pairs alone."""
+def _solve_many(pairs: "Pairs", options: Options) -> dict[str, Any]:
+    """Find consistent matchings of all pairs, and compare them with independent ones."""
     from eutely.multi import MultiProblem, agreement, cycle_loss, synchronise
     from eutely.multi.direct import solve_direct, solve_pairs
-    from eutely.solver import EFFORTS
-    from eutely.solver.dual import lower_bound
 
+    mode, effort, limit, _, seed = options
     joint = MultiProblem.from_pairs(pairs)
     begin = perf_counter()
-    # Cliques directly from costs need most of the time for themselves.
-    share = time_limit if time_limit is None or mode is not Mode.direct else time_limit / 4
-    alone = solve_pairs(joint, effort, time_limit=share, seed=seed)
+    # Most of the time is for the cliques, which `solve_direct` finds independently.
+    share = limit if limit is None or mode is not Mode.direct else limit / 4
+    independent = solve_pairs(joint, effort, time_limit=share, seed=seed)
     if mode is Mode.direct:
-        left = None if time_limit is None else max(time_limit - (perf_counter() - begin), 0.0)
+        left = None if limit is None else max(limit - (perf_counter() - begin), 0.0)
         cliques = solve_direct(joint, effort, time_limit=left, seed=seed)
     else:
-        cliques = synchronise(alone, sparse=mode is Mode.sparse, seed=seed)
+        cliques = synchronise(independent, sparse=mode is Mode.sparse, seed=seed)
+    seconds = perf_counter() - begin
+    # No pair costs less in a consistent solution than independently.
+    bound, bound_seconds = _bound([piece.problem for piece in joint.pieces], options)
     objective, forbidden = joint.evaluate(cliques)
     keys = [(piece.g, piece.h) for piece in joint.pieces]
     matchings = cliques.to_matchings(keys)
     table = cliques.table(minimum=2)
-    lowest = (
-        sum(lower_bound(piece.problem.arrays, EFFORTS[effort].sweeps) for piece in joint.pieces)
-        if bound
-        else None
-    )
     return {
         "mode": mode.value,
         "objective": objective,
-        # Each pair alone costs no more than in any consistent solution.
-        "bound": lowest,
+        "bound": bound,
         "forbidden": forbidden,
         "consistent": cycle_loss(matchings) == 0,
-        "inconsistent triples of the pairs alone": cycle_loss(alone),
-        "kept of their matches": agreement(alone, cliques) / max(alone.matched, 1),
+        "inconsistent triples of the pairs alone": cycle_loss(independent),
+        "kept of their matches": agreement(independent, cliques) / max(independent.matched, 1),
         "matchings": [[*key, _labels(matchings.of(pair))] for pair, key in enumerate(keys)],
         "cliques": [[[g, int(i)] for g, i in enumerate(row) if i >= 0] for row in table],
+        "seconds": seconds,
+        "bound_seconds": bound_seconds,
     }
+
+
+def _bound(
+    problems: "Iterable[PairProblem]", options: Options
+) -> tuple[float | None, float | None]:
+    """Return the sum of the lower bounds of all problems, and the seconds they took."""
+    from eutely.solver import EFFORTS
+    from eutely.solver.dual import lower_bound
+
+    if not options.bound:
+        return None, None
+    sweeps = EFFORTS[options.effort].sweeps
+    begin = perf_counter()
+    bounds = [
+        lower_bound(problem.arrays, sweeps if len(problem.arrays.edge_ends) else 0)
+        for problem in problems
+    ]
+    return float(sum(bounds)), perf_counter() - begin
 
 
 def _labels(matching: Any) -> list[int | None]:
     return [None if label < 0 else label for label in matching.tolist()]
+
+
+def match(
+    first: Annotated[Path, typer.Argument(metavar="A", help="A specimen: table or label volume.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another specimen.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="F.csv", help="Table to write.", show_default="printed"
+        ),
+    ] = None,
+    voxel_size: VoxelSize = None,
+    effort: EffortOption = Effort.default,
+    seed: Seed = 0,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Match the nuclei of one specimen with those of another.
+
+    Both are brought into a common pose and size first. The table has one row per nucleus of A:
+    id_a, id_b (empty where unmatched) and the distance of the two in the common frame.
+
+    Example: eutely match worm1.csv worm2.csv -o pairs.csv
+    """
+    start_log(verbose, quiet)
+    from eutely.io.whole import write_text
+    from eutely.tasks.match import match as match_specimens
+
+    specimens = read_specimens([first, second], voxel_size, quiet)
+    if len(specimens) != 2:
+        raise ReadError(
+            f"{len(specimens)} specimens in {first} and {second}; match takes one of each"
+        )
+    a, b = specimens
+    result = match_specimens(a, b, effort=effort.value, seed=seed)
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(("id_a", "id_b", "distance"))
+    for id_a, j, distance in zip(a.ids, result.partners, result.distances, strict=True):
+        writer.writerow((id_a, "", "") if j < 0 else (id_a, b.ids[j], f"{distance:.6g}"))
+    if output is None:
+        sys.stdout.write(table.getvalue())
+    else:
+        write_text(output, table.getvalue())
+    if not quiet:
+        matched = int((result.partners >= 0).sum())
+        say(f"{matched} of {len(a)} nuclei of {a.name} matched with {b.name} ({len(b)})", "", err)

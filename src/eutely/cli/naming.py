@@ -1,0 +1,112 @@
+"""``eutely name``: names for the cells of an atlas; ``eutely evaluate``: how many are right."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eutely.cli.common import (
+    Adapt,
+    AtlasFile,
+    Dask,
+    Inputs,
+    Quiet,
+    Verbose,
+    VoxelSize,
+    Workers,
+    progress_bar,
+    read_specimens,
+    say,
+    start_log,
+    threads_or_dask,
+)
+
+
+def name(
+    atlas: AtlasFile,
+    inputs: Inputs,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="F.h5",
+            help="Atlas to write; a built-in ATLAS needs it.",
+            show_default="ATLAS itself",
+        ),
+    ] = None,
+    voxel_size: VoxelSize = None,
+    workers: Workers = None,
+    dask: Dask = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Give the cells of an atlas names, from any named specimens.
+
+    Each specimen is matched with the atlas; a cell gets the name that most of its nuclei have, the
+    clearest cells first, and no name is given twice. Without -o the file ATLAS is replaced, in a
+    run folder its atlas.h5.
+
+    Example: eutely name run named_worms/
+    """
+    start_log(verbose, quiet)
+    from eutely.io.atlas import open_atlas, write_atlas
+    from eutely.tasks.evaluate import name as name_cells
+
+    target = output or Path(atlas)
+    run_on = threads_or_dask(workers, dask)
+    unnamed = open_atlas(atlas)
+    specimens = read_specimens(inputs, voxel_size, quiet)
+    with progress_bar(quiet) as progress:
+        named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
+    write_atlas(named, target)
+    if not quiet:
+        say(
+            f"{sum(map(bool, named.names))} of {len(named)} cells named, in {target}; "
+            f"next: eutely annotate {target} NEW_SPECIMENS -o DIR"
+        )
+
+
+def evaluate(
+    atlas: AtlasFile,
+    inputs: Inputs,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="F", help="File for all numbers.")
+    ] = None,
+    adapt: Adapt = None,
+    voxel_size: VoxelSize = None,
+    workers: Workers = None,
+    dask: Dask = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the names that an atlas gives with the names that specimens have.
+
+    The accuracy of a specimen is the share of its named nuclei that get the same name from the
+    atlas. Names are not used to match.
+
+    Example: eutely evaluate run/atlas.h5 named_worms/ --json accuracy.json
+    """
+    start_log(verbose, quiet)
+    from eutely.io.atlas import open_atlas
+    from eutely.io.whole import write_text
+    from eutely.tasks.evaluate import evaluate as evaluate_specimens
+
+    run_on = threads_or_dask(workers, dask)
+    named = open_atlas(atlas)
+    specimens = read_specimens(inputs, voxel_size, quiet)
+    with progress_bar(quiet) as progress:
+        result = evaluate_specimens(
+            named, specimens, adapt=adapt, workers=run_on, progress=progress
+        ).as_dict()
+    if json_file is not None:
+        write_text(json_file, json.dumps(result, indent=2) + "\n")
+    for row in result["specimens"]:
+        accuracy = "no names" if row["accuracy"] is None else f"{row['accuracy']:.4f}"
+        say(f"{row['specimen']}\t{accuracy}\t{row['correct']} of {row['named']}")
+    total = result["accuracy"]
+    say(
+        f"mean {total['mean']:.4f}  sd {total['std']:.4f}  median {total['median']:.4f}  "
+        f"({total['n']} specimens)"
+    )

@@ -1,0 +1,175 @@
+"""Commands that show: ``eutely view``, ``report``, ``atlases`` and ``config``."""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eutely.cli.common import (
+    Quiet,
+    Verbose,
+    VoxelSize,
+    Workers,
+    command,
+    progress_bar,
+    read_specimens,
+    say,
+    start_log,
+)
+
+if TYPE_CHECKING:
+    from eutely.atlas import Atlas
+    from eutely.results import Report
+
+
+def view(
+    what: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN|ATLAS",
+            help="Folder of a run or of annotations, or an atlas (file or built-in).",
+        ),
+    ],
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[INPUT...]", help="Specimens to annotate and show."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Folder for a page about an atlas or specimens.",
+            show_default="a temporary folder",
+        ),
+    ] = None,
+    open_it: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = True,
+    voxel_size: VoxelSize = None,
+    workers: Workers = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Look at a run or an atlas in the browser, with specimens beside it if any are given.
+
+    Example: eutely view run
+    Example: eutely view run/atlas.h5 new_worms/
+    """
+    start_log(verbose, quiet)
+    from eutely.io.atlas import open_atlas
+    from eutely.results import Report
+    from eutely.tasks.outputs import PAGE, report_of_annotations, write_page
+
+    if what.is_dir() and not inputs:
+        page = page_of_folder(what)
+    else:
+        atlas = open_atlas(str(what))
+        report = Report("atlas", command=command())
+        if inputs:
+            from eutely.tasks.annotate import annotate
+
+            specimens = read_specimens(inputs, voxel_size, quiet)
+            with progress_bar(quiet) as progress:
+                annotations = annotate(atlas, specimens, workers=workers, progress=progress)
+            report = report_of_annotations(annotations, atlas, specimens, command())
+        # A temporary folder stays: the browser reads it later.
+        folder = output or Path(tempfile.mkdtemp(prefix="eutely-"))
+        write_page(folder, atlas, report)
+        page = folder / PAGE
+    say(str(page))
+    if open_it:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+
+
+def page_of_folder(folder: Path) -> Path:
+    """Return the page of a run, rendered again; or that of annotations, unchanged."""
+    from eutely.tasks.outputs import PAGE, REPORT, read_report, write_page
+
+    page = folder / PAGE
+    if (folder / REPORT).exists() or not page.exists():
+        write_page(folder, *read_report(folder))
+    return page
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of eutely build.")],
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for each figure as SVG and PDF (needs the extra plots).",
+        ),
+    ] = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Render RUN/report.html again, for example after the cells got names.
+
+    Example: eutely report run --figures figures
+    """
+    start_log(verbose, quiet)
+    from eutely.tasks.outputs import PAGE, read_report, write_page
+
+    atlas, content = read_report(run)
+    write_page(run, atlas, content)
+    written = [str(run / PAGE)]
+    if figures is not None:
+        write_figures(figures, atlas, content)
+        written.append(f"figures in {figures}")
+    if not quiet:
+        say(", ".join(written))
+
+
+def write_figures(folder: Path, atlas: "Atlas", report: "Report") -> None:
+    """Write every figure for which the report contains data."""
+    from eutely.io.whole import whole
+    from eutely.plots.draw import all_figures, encoded
+
+    for name, figure in all_figures(atlas, report).items():
+        for kind in ("svg", "pdf"):
+            with whole(folder / f"{name}.{kind}") as aside:
+                aside.write_bytes(encoded(figure, kind))
+
+
+def atlases() -> None:
+    """List the built-in atlases; other commands take their names in place of files.
+
+    Example: eutely annotate celegans-l1 worm.tif -o named
+    """
+    from eutely.io.atlas import built_in, read_atlas
+
+    for name, path in built_in().items():
+        atlas = read_atlas(path)
+        named = sum(map(bool, atlas.names))
+        about = "; ".join(atlas.provenance.get(key, "") for key in ("organism", "source"))
+        say(f"{name}  {len(atlas)} cells, {named} named, from {atlas.specimens} specimens: {about}")
+
+
+def config(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[F.toml]", help="Settings to check and complete.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Settings to start from: default, paper or paper-plus."),
+    ] = None,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Print the table of all settings (Markdown).")
+    ] = False,
+) -> None:
+    """Print all settings as a commented TOML file.
+
+    Example: eutely config --preset paper > settings.toml
+    """
+    from eutely import config as settings
+    from eutely.io.config import load_config
+
+    if reference:
+        typer.echo(settings.reference(), nl=False)
+    else:
+        typer.echo(settings.to_toml(load_config(file, preset)), nl=False)
