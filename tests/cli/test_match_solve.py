@@ -1,5 +1,8 @@
 import csv
 import json
+import subprocess
+import sys
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -42,6 +45,49 @@ def test_solve_without_a_bound(tmp_path):
     result = json.loads((tmp_path / "out.json").read_text())
     assert (result["bound"], result["bound_seconds"]) == (None, None)
     assert result["seconds"] >= 0
+
+
+LOADED = """
+import gc, json, sys, time
+from numba.core.dispatcher import Dispatcher
+
+counts, clock = [], time.perf_counter
+
+def perf_counter():
+    here = sys._getframe(1).f_globals["__name__"] == "eutely.cli.solve"
+    if here:
+        kernels = [thing for thing in gc.get_objects() if isinstance(thing, Dispatcher)]
+        counts.append(sum(len(kernel.overloads) for kernel in kernels))
+    return clock()
+
+time.perf_counter = perf_counter
+from eutely.cli import app
+app(sys.argv[1:], standalone_mode=False)
+print(json.dumps(counts))
+"""
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_no_machine_code_is_loaded_while_the_clock_runs(several, tmp_path):
+    random = np.random.default_rng(4)
+    candidates = [[i, j] for i in range(6) for j in range(6)]
+    edges = sorted({tuple(sorted(pair)) for pair in random.integers(0, 36, (60, 2)).tolist()})
+    edges = [[a, b] for a, b in edges if a // 6 != b // 6 and a % 6 != b % 6]
+    costs = random.normal(-1, 1, 36), random.normal(0, 1, len(edges))
+    problem = PairProblem.from_arrays((6, 6), candidates, costs[0], edges, costs[1])
+    keys = list(combinations(range(4), 2)) if several else [(0, 1)]
+    write_dd(tmp_path / "problem.dd", [(g, h, problem) for g, h in keys])
+    words = ["solve", str(tmp_path / "problem.dd"), "-q"]
+    # A process of its own: here, other tests may have loaded everything.
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True
+    )
+    counts = json.loads(done.stdout.splitlines()[-1])
+    # Four or more readings for the tiny problem, as many for the problem itself.
+    second = counts[len(counts) // 2 :]
+    assert len(second) >= 4
+    assert second[0] > 0
+    assert len(set(second)) == 1
 
 
 @pytest.mark.parametrize("mode", ["direct", "sync-sparse", "sync-dense"])

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import logging
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -27,6 +28,8 @@ from eutely.errors import ReadError
 if TYPE_CHECKING:
     from eutely.io.dd import Pairs
     from eutely.problem import PairProblem
+
+log = logging.getLogger("eutely")
 
 
 class Effort(StrEnum):
@@ -84,7 +87,8 @@ def solve(
 ) -> None:
     """Solve a graph or multi-graph matching problem.
 
-    Prints objective, lower bound, and the seconds that each of them took.
+    Prints objective, lower bound, and the seconds that each of them took; reading the file and
+    loading machine code do not count.
 
     Example: eutely solve worms.dd.xz -o solution.json --mode direct
     """
@@ -96,6 +100,9 @@ def solve(
     options = Options(mode, effort.value, time_limit, bound, seed)
     several = max(h for _, h, _ in pairs) > 1
     solve_pairs = _solve_many if several else _solve_single
+    log.debug("loading machine code")
+    solve_pairs(_tiny(pairs, several), options._replace(time_limit=None))
+    log.debug("solving")
     result = solve_pairs(pairs, options)
     if output is not None:
         write_text(output, json.dumps(result) + "\n")
@@ -182,6 +189,24 @@ def _bound(
         for problem in problems
     ]
     return float(sum(bounds)), perf_counter() - begin
+
+
+def _tiny(pairs: "Pairs", several: bool) -> "Pairs":
+    """Return a tiny instance of the same kind; solving it loads the machine code.
+
+    Several graphs are four, and their pairs contradict each other: nothing ends early.
+    """
+    from eutely.problem import PairProblem
+
+    candidates = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    straight, crossed = [-2.0, -1.0, -1.0, -2.0], [-1.0, -2.0, -2.0, -1.0]
+    edges = any(len(problem.arrays.edge_ends) for _, _, problem in pairs)
+    quadratic = ([[0, 3]], [0.5]) if edges else ()
+    first = PairProblem.from_arrays((2, 2), candidates, straight, *quadratic)
+    if not several:
+        return [(0, 1, first)]
+    last = PairProblem.from_arrays((2, 2), candidates, crossed)
+    return [(0, 1, first), (0, 2, first), (1, 2, first), (1, 3, first), (2, 3, first), (0, 3, last)]
 
 
 def _labels(matching: Any) -> list[int | None]:
