@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import eutely
 from eutely.cli import app
 from eutely.errors import EutelyError
+from eutely.io.atlas import read_atlas
 
 SETTINGS = "[refine]\nlinear_rounds = 2\njoint_rounds = 1\nfolds = 2\n"
 
@@ -58,6 +60,26 @@ def test_an_atlas_file_is_named_in_place(folder: Path, tmp_path: Path) -> None:
     copy.write_bytes((folder / "run" / "atlas.h5").read_bytes())
     assert "60 of 60 cells named" in run("name", copy, folder / "train", "--workers", 1)
     assert copy.read_bytes() == (folder / "named.h5").read_bytes()
+
+
+def test_the_atlas_of_a_run_is_named_in_place(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder / "run", tmp_path / "run")
+    said = run("name", copy, folder / "train", "--workers", 1)
+    assert str(copy / "atlas.h5") in said
+    assert (copy / "atlas.h5").read_bytes() == (folder / "named.h5").read_bytes()
+    assert not any(read_atlas(folder / "run" / "atlas.h5").names)
+
+
+def test_a_built_in_atlas_is_not_named_in_place(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Refused before any work: the input, which does not exist, is not even opened.
+    with pytest.raises(EutelyError, match=r"celegans-l1 is a built-in atlas.*give -o"):
+        run("name", "celegans-l1", tmp_path / "none.csv")
+    with pytest.raises(EutelyError, match="is a folder"):
+        run("name", "celegans-l1", tmp_path / "none.csv", "-o", tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_one_row_per_nucleus(folder: Path, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from eutely.cli.common import (
     start_log,
     threads_or_dask,
 )
+from eutely.errors import WriteError
 
 
 def name(
@@ -54,7 +55,7 @@ def name(
     from eutely.io.atlas import open_atlas, write_atlas
     from eutely.tasks.evaluate import name as name_cells
 
-    target = output or Path(atlas)
+    target = named_file(atlas, output)
     run_on = threads_or_dask(workers, dask)
     unnamed = open_atlas(atlas)
     specimens = read_specimens(inputs, voxel_size, quiet)
@@ -66,6 +67,22 @@ def name(
             f"{sum(map(bool, named.names))} of {len(named)} cells named, in {target}; "
             f"next: eutely annotate {target} NEW_SPECIMENS -o DIR"
         )
+
+
+def named_file(atlas: str, output: Path | None) -> Path:
+    """Return the file to write a named atlas to; an error where there is none."""
+    from eutely.io.atlas import built_in
+
+    if output is not None:
+        if output.is_dir():
+            raise WriteError(f"{output} is a folder; give -o a file, like {output / 'named.h5'}")
+        return output
+    path = Path(atlas)
+    if path.is_dir():
+        return path / "atlas.h5"
+    if not path.exists() and atlas in built_in():
+        raise WriteError(f"{atlas} is a built-in atlas and stays as it is; give -o F.h5")
+    return path
 
 
 def evaluate(
