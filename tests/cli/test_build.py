@@ -42,6 +42,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def test_the_version_is_printed() -> None:
+    assert run("--version") == f"eutely {eutely.__version__}\n"
+
+
 def test_help_names_all_presets() -> None:
     for command in ("build", "config"):
         words = " ".join(run(command, "--help").replace("│", " ").split())

@@ -1,6 +1,7 @@
 """The command ``eutely``: each command parses its options, calls the package, prints."""
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -29,8 +30,22 @@ app = typer.Typer(
 )
 
 
+def print_version(wanted: bool) -> None:
+    """Print the version and stop, if the option was given."""
+    if wanted:
+        from eutely import __version__
+
+        say(f"eutely {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
     """Name every cell of an animal without a single training label."""
 
 
