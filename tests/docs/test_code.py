@@ -1,7 +1,7 @@
 """The code blocks of the documentation run as they stand.
 
-Blocks in one page share their variables. A block with a title is a file that needs more than eutely;
-it is compiled only. The tutorial runs first; other pages run in a copy of the folder that it leaves.
+Blocks in one page share their variables. A block with a title is a file that needs more than
+eutely; it is only compiled. The tutorial runs first; other pages run in a copy of its folder.
 """
 
 import re
@@ -72,4 +72,4 @@ def test_every_block_runs(
 def test_a_term_from_outside_is_removed_again() -> None:
     from eutely.fit.place import TERMS, feature_term, oddity_term
 
-    assert TERMS == [feature_term, oddity_term]
+    assert [feature_term, oddity_term] == TERMS
