@@ -72,6 +72,12 @@ def build(
         bool, typer.Option("--supervised", help="Take the cells from the names of the nuclei.")
     ] = False,
     pins: PinFile = None,
+    no_pins: Annotated[
+        bool, typer.Option("--no-pins", help="Forget the pins that RUN remembers.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Drop names that cannot be carried over.")
+    ] = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -81,7 +87,8 @@ def build(
     """Find the cells that all specimens share, and build their atlas.
 
     Writes RUN/atlas.h5, cliques.csv (specimen, id, cell), parameters.json and report.html. The same
-    command again continues where it stopped, also after a crash.
+    command again continues where it stopped, also after a crash. Names that the atlas in RUN was
+    given stay with their cells; pins are remembered in RUN/pins.csv.
 
     Example: eutely build worms/ -o run
     """
@@ -99,8 +106,10 @@ def build(
         )
     run_on = threads_or_dask(workers, dask)
     specimens = read_specimens(inputs, voxel_size, quiet)
-    known = None if pins is None else read_pins(pins)
-    with run_folder(output, command()) as run, progress_bar(quiet) as progress:
+    if pins is not None and no_pins:
+        raise EutelyError("--pins and --no-pins exclude each other; give one of them")
+    known = {} if no_pins else None if pins is None else read_pins(pins)
+    with run_folder(output, command(), force) as run, progress_bar(quiet) as progress:
         built = build_atlas(
             specimens,
             run,
@@ -115,13 +124,13 @@ def build(
 
 
 @contextmanager
-def run_folder(path: Path, command: str) -> "Iterator[RunFolder]":
+def run_folder(path: Path, command: str, force: bool = False) -> "Iterator[RunFolder]":
     """Open a run folder; a new one is removed if bad input ends the build before its first step."""
     from eutely.store.folder import open_run
 
     new = not path.exists()
     try:
-        with open_run(path, command=command) as run:
+        with open_run(path, command=command, force=force) as run:
             yield run
     except EutelyError:
         if new and not any((path / "stages").glob("*")):

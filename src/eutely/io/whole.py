@@ -38,6 +38,12 @@ def whole(path: Path) -> Iterator[Path]:
             aside.unlink()
 
 
+def keep_copy(path: Path) -> None:
+    """Keep a file that is about to be replaced as ``<name>.bak``."""
+    with whole(path.with_name(path.name + ".bak")) as aside:
+        shutil.copyfile(path, aside)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file (UTF-8), whole or not at all."""
     with whole(path) as aside:

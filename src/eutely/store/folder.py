@@ -43,7 +43,7 @@ NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 @contextmanager
-def open_run(path: Path, command: str = "") -> Iterator[RunFolder]:
+def open_run(path: Path, command: str = "", *, force: bool = False) -> Iterator[RunFolder]:
     """Create the run folder ``path``, or open it to continue; within the block it is locked.
 
     The package's log also goes to ``log.txt`` there. A folder that is not a run folder, is
@@ -55,6 +55,8 @@ def open_run(path: Path, command: str = "") -> Iterator[RunFolder]:
         of the folder.
     command
         that made it, for the report.
+    force
+        whether names that cannot be carried over may be dropped.
     """
     _check(path)
     with ExitStack() as stack:
@@ -69,15 +71,16 @@ def open_run(path: Path, command: str = "") -> Iterator[RunFolder]:
         for folder in (path, path / "stages"):
             _sweep(folder)
         stack.enter_context(_logging_to(path / "log.txt"))
-        yield RunFolder(path, command)
+        yield RunFolder(path, command, force=force)
 
 
 class RunFolder:
     """An open run folder; implements `eutely.steps.Store`. See `open_run`."""
 
-    def __init__(self, path: Path, command: str = "") -> None:
+    def __init__(self, path: Path, command: str = "", *, force: bool = False) -> None:
         self.path = path
         self.command = command
+        self.force = force
 
     def get(self, name: str, key: str) -> Record | None:
         """Return a stored result, or None; damaged ones are reported and count as absent."""

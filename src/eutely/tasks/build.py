@@ -33,6 +33,7 @@ from eutely.steps import Context, Run, Store, step
 from eutely.store import Memory
 from eutely.store.folder import RunFolder, open_run
 from eutely.tasks.annotate import fit_specimen
+from eutely.tasks.kept import pins_of_run, remember_pins, with_kept_names
 from eutely.tasks.outliers import outliers, warn
 from eutely.tasks.outputs import write_build
 from eutely.tasks.pins import Pins, pins_of_specimens, with_pins
@@ -165,13 +166,17 @@ def build(
         raise EutelyError("a supervised build takes all cells from names; leave the pins out")
     ordered = in_order(specimens)
     # Wrong ids and unknown features are reported before any work.
-    pinned = pins_of_specimens(pins or {}, ordered)
     features = feature_names(ordered, settings.estimate.features)
     labels = tuple(one.names or ("",) * len(one) for one in ordered) if named else ()
     with open_executor(workers) as executor, _store(output) as store:
         if isinstance(store, RunFolder):
+            if not named:
+                pins = pins_of_run(store, pins)
             inputs = {specimen.name: pack(specimen).digest for specimen in ordered}
             store.describe(to_toml(settings), inputs)
+        pinned = pins_of_specimens(pins or {}, ordered)
+        if isinstance(store, RunFolder) and pins is not None:
+            remember_pins(store, pins)
         terms = tuple(f"{term.__module__}.{term.__qualname__}" for term in TERMS)
         run = Run(settings, executor, store, progress, terms)
         frame = framed(
@@ -183,6 +188,7 @@ def build(
         built = _built(run, ordered, frame, labels, pinned)
         warn(built.outliers)
         if isinstance(store, RunFolder):
+            built = replace(built, atlas=with_kept_names(built, store))
             write_build(built, settings, store)
     return built
 

@@ -1,0 +1,126 @@
+"""What a person gave a run folder survives a new build: names of cells, and pins."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eutely.atlas import Atlas
+from eutely.errors import EutelyError, ReadError
+from eutely.io.annotations import read_pins, write_pins
+from eutely.io.atlas import read_atlas
+from eutely.io.whole import keep_copy
+from eutely.store.folder import RunFolder
+from eutely.tasks.pins import Pins
+
+if TYPE_CHECKING:
+    from eutely.tasks.build import Built
+
+log = logging.getLogger("eutely")
+
+ATLAS, CLIQUES, PINS = "atlas.h5", "cliques.csv", "pins.csv"
+
+SAME = 0.5
+"""Share of the nuclei of an old and of a new cell that must be common for them to be the same."""
+
+
+def pins_of_run(run: RunFolder, given: Pins | None) -> Pins:
+    """Return the pins of a build: those given, else those that its folder remembers."""
+    if given is not None:
+        return given
+    path = run.path / PINS
+    known = read_pins(path) if path.exists() else {}
+    if known:
+        log.info("%d pins of %s; --no-pins builds without them", len(known), path)
+    return known
+
+
+def remember_pins(run: RunFolder, pins: Pins) -> None:
+    """Keep the pins of a build in its folder; a table that changes is kept as ``pins.csv.bak``."""
+    path = run.path / PINS
+    known = read_pins(path) if path.exists() else {}
+    if dict(pins) == known:
+        return
+    if known:
+        log.info("%s: %d pins instead of %d", path, len(pins), len(known))
+        keep_copy(path)
+    if pins:
+        write_pins(pins, path)
+    else:
+        path.unlink()
+
+
+def with_kept_names(built: Built, run: RunFolder) -> Atlas:
+    """Return the atlas of a build with the names that the atlas in its folder has.
+
+    A cell keeps its name if it has more than half of its nuclei in common with the cell of that
+    name. An error says how many names would be lost, unless the folder was opened with ``force``;
+    then the named atlas is kept as ``atlas.h5.bak``.
+    """
+    before = _atlas_before(run.path)
+    if before is None or not any(before.names) or any(built.atlas.names):
+        return built.atlas
+    partners = same_cells(_cells_before(run.path), built)
+    names = [before.names[cell] if (cell := partners.get(new, -1)) >= 0 else ""
+             for new in range(len(built.atlas))]  # fmt: skip
+    named, kept = sum(map(bool, before.names)), sum(map(bool, names))
+    if kept < named:
+        if not run.force:
+            raise EutelyError(
+                f"{run.path} holds an atlas with {named} names, of which {named - kept} would be "
+                "lost, since its cells have changed; build into another folder, or add --force"
+            )
+        keep_copy(run.path / ATLAS)
+        log.warning("%d of %d names are lost; the named atlas is atlas.h5.bak", named - kept, named)
+    log.info("%d of %d names carried over from the atlas before", kept, named)
+    return built.atlas.named(names)
+
+
+def same_cells(before: dict[tuple[str, int], int], built: Built) -> dict[int, int]:
+    """Return new cell -> old cell that it is the same as.
+
+    Parameters
+    ----------
+    before
+        (specimen, id) -> old cell.
+    built
+        the new cells.
+    """
+    common: Counter[tuple[int, int]] = Counter()
+    new_sizes: Counter[int] = Counter()
+    for specimen, cells in zip(built.specimens, built.cells, strict=True):
+        for id_, new in zip(specimen.ids.tolist(), cells.tolist(), strict=True):
+            if new >= 0:
+                new_sizes[new] += 1
+                old = before.get((specimen.name, id_))
+                if old is not None:
+                    common[new, old] += 1
+    old_sizes = Counter(before.values())
+    return {
+        new: old
+        for (new, old), count in common.items()
+        if count > SAME * new_sizes[new] and count > SAME * old_sizes[old]
+    }
+
+
+def _atlas_before(folder: Path) -> Atlas | None:
+    try:
+        return read_atlas(folder / ATLAS) if (folder / ATLAS).exists() else None
+    except ReadError as error:
+        log.warning("%s", error)
+        return None
+
+
+def _cells_before(folder: Path) -> dict[tuple[str, int], int]:
+    """Read ``cliques.csv`` of the build before: (specimen, id) -> cell."""
+    path = folder / CLIQUES
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        return {(row["specimen"], int(row["id"])): int(row["cell"]) for row in rows if row["cell"]}
+    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+        log.warning("cannot read %s (%s): names cannot be carried over", path, error)
+        return {}
