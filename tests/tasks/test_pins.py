@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from eutely.io.annotations import read_pins
 
 import eutely
 from eutely.cells import Cells
 from eutely.config import resolve
 from eutely.errors import AtlasError, EutelyError, ReadError
 from eutely.frame import Body
+from eutely.io.annotations import read_pins
 from eutely.specimen import Specimen
 from eutely.tasks.build import Built
 from eutely.tasks.pins import pinned_nuclei, pins_of_specimens, with_pins
