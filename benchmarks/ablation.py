@@ -18,9 +18,9 @@ import numpy as np
 import eutely
 from eutely.atlas import Atlas
 from eutely.config import resolve
-from eutely.evaluation import majority_names, pre_atlas
+from eutely.evaluation import pre_atlas
 from figures import keep, known, put, rows_with
-from worms import worms
+from worms import named, worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ablation.json"
 
@@ -61,17 +61,14 @@ def compute(name: str, workers: int) -> None:
     train = [every[number] for number in order[:40].tolist()]
     new = [every[number] for number in order[40:70].tolist()]
     built = eutely.build(train, config=resolve(overrides=ROWS[name]), workers=workers)
-    names = [one.names or () for one in built.specimens]
-    atlas = built.atlas.named(majority_names(built.cells, names, len(built.atlas)))
+    atlas = named(built.atlas, built.specimens, built.cells)
     row = {
         "row": name,
         "confirmed": round(float(built.consistency().mean()), 4),
         "spread": round(spread_of(built.atlas), 4),
-        "pre_atlas": round(float(pre_atlas(built.specimens, built.cells).mean), 4),
-        "held_out": round(float(eutely.evaluate(atlas, new, workers=workers, adapt=False).mean), 4),
-        "held_out_adapted": round(
-            float(eutely.evaluate(atlas, new, workers=workers, adapt=True).mean), 4
-        ),
+        "pre_atlas": round(pre_atlas(built.specimens, built.cells).mean, 4),
+        "held_out": round(eutely.evaluate(atlas, new, workers=workers, adapt=False).mean, 4),
+        "held_out_adapted": round(eutely.evaluate(atlas, new, workers=workers, adapt=True).mean, 4),
     }
     keep(RESULTS, "rows", {"rows": rows_with(RESULTS, "rows", [row], "row")})
 

@@ -1,4 +1,4 @@
-"""The default preset on real worms: time of each stage, memory, accuracy; the built-in atlas.
+"""The default preset on real worms: time of each step, memory, accuracy; the built-in atlas.
 
 Run ``python benchmarks/default.py build --run DIR`` (train100, without names), then ``test`` (the
 atlas in DIR on test2, also adapted to it), ``supervised`` (the same from names), and ``atlas``,
@@ -17,11 +17,10 @@ from pathlib import Path
 
 import eutely
 from eutely.config import resolve
-from eutely.evaluation import majority_names, pre_atlas
+from eutely.evaluation import pre_atlas
 from eutely.io.atlas import BUILT_IN, read_atlas, write_atlas
-from eutely.store.files import Journal
 from figures import keep, spread, table
-from worms import worms
+from worms import named, worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "default.json"
 
@@ -40,11 +39,9 @@ def build(folder: Path, workers: int, seed: int) -> None:
     wall, processors = time.perf_counter(), time.process_time()
     built = eutely.build(train, folder, config=config, workers=workers)
     wall, processors = time.perf_counter() - wall, time.process_time() - processors
-    names = [one.names or () for one in built.specimens]
-    named = built.atlas.named(majority_names(built.cells, names, len(built.atlas)))
-    write_atlas(named, folder / "named.h5")
-    rows = [dict(row) for row in Journal(folder / "timings.jsonl")]
-    table("stages", rows)
+    write_atlas(named(built.atlas, built.specimens, built.cells), folder / "named.h5")
+    rows = [{"step": step, "seconds": round(seconds, 1)} for step, seconds in built.timings]
+    table("steps", rows)
     found = {
         "seed": seed,
         "workers": workers,
@@ -54,9 +51,9 @@ def build(folder: Path, workers: int, seed: int) -> None:
         "cells": len(built.atlas),
         "confirmed_by_an_atlas_of_others": round(float(built.consistency().mean()), 4),
         "pre_atlas_train100": spread(pre_atlas(built.specimens, built.cells).accuracies),
-        "stages": rows,
+        "steps": rows,
     }
-    print(json.dumps({key: value for key, value in found.items() if key != "stages"}, indent=1))
+    print(json.dumps({key: value for key, value in found.items() if key != "steps"}, indent=1))
     keep(RESULTS, f"build seed {seed}", found)
 
 
@@ -88,8 +85,8 @@ def supervised(folder: Path, workers: int, seed: int) -> None:
 def atlas(folder: Path, workers: int, seed: int) -> None:
     """Write the built-in atlas from the build in ``folder``."""
     del workers, seed
-    named = read_atlas(folder / "named.h5")
-    write_atlas(replace(named, provenance=SOURCE), BUILT_IN / "celegans-l1.h5")
+    found = read_atlas(folder / "named.h5")
+    write_atlas(replace(found, provenance=SOURCE), BUILT_IN / "celegans-l1.h5")
     print((BUILT_IN / "celegans-l1.h5").stat().st_size, "bytes")
 
 

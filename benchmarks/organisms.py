@@ -17,9 +17,9 @@ import numpy as np
 
 import eutely
 from eutely.config import Config, resolve
-from eutely.evaluation import majority_names, pre_atlas
+from eutely.evaluation import pre_atlas
 from figures import Figures, keep, spread, table
-from worms import DATA
+from worms import DATA, named
 
 RESULTS = Path(__file__).resolve().parent / "results" / "organisms.json"
 
@@ -39,11 +39,10 @@ def trial(
     start = time.process_time()
     built = eutely.build(train, config=config, supervised=supervised, workers=workers)
     seconds = time.process_time() - start
-    names = [one.names or () for one in built.specimens]
-    named = built.atlas.named(majority_names(built.cells, names, len(built.atlas)))
-    found = eutely.evaluate(named, new, workers=workers).accuracies
+    atlas = named(built.atlas, built.specimens, built.cells)
+    found = eutely.evaluate(atlas, new, workers=workers).accuracies
     cells = pre_atlas(built.specimens, built.cells).accuracies
-    figures = {"cells": len(named), "processor_seconds": round(seconds, 1)}
+    figures = {"cells": len(atlas), "processor_seconds": round(seconds, 1)}
     return figures, found, cells
 
 

@@ -32,6 +32,7 @@ from poses import (  # noqa: E402
 )
 
 DATA = Path(os.environ.get("EUTELY_DATA", HERE.parents[1] / "shared" / "data"))
+HEADS = "neuropal/heads_np_ey.csv"
 SEED = 1
 
 Method = Callable[[Specimen], list[Pose]]
@@ -130,8 +131,8 @@ def main() -> None:
         words = f"test2, {missing:.0%} lost, {spurious} spurious, jitter {jitter}"
         rows.append(row(f"{words}, principal axes", principal_axes, bad, mean))
         rows.append(row(words, orient, bad, mean))
-    for name in ("epic", "neuropal"):
-        cohort = random_motions(read(DATA / name), SEED + 3)
+    for name, path in {"epic": "epic/epic_350cell.csv", "neuropal": HEADS}.items():
+        cohort = random_motions(read(DATA / path), SEED + 3)
         rows.append(row(f"{name}, principal axes", principal_axes, cohort))
         rows.append(row(name, orient, cohort))
 

@@ -16,7 +16,7 @@ IMAGES = ROOT / "docs" / "images"
 
 TITLES = {
     "test": "Test worms",
-    "additions": "What the preset adds to the paper",
+    "additions": "From `paper-plus` to `paper`",
     "models": "Parts of the model",
     "losses": "What learning minimises",
     "terms": "Terms of the costs, and alignment",
@@ -25,6 +25,13 @@ TITLES = {
     "trials": "One trial, 15 worms",
     "times": "Steps, 100 training worms",
 }
+"""Section -> its heading."""
+
+ROWS = {
+    "the preset": "`paper-plus`",
+    "and without warp: the paper's steps": "and without warp: `paper`, the paper's steps",
+}
+"""Row -> how the page calls it, where that differs."""
 
 
 def newest(section: str) -> tuple[Figures, bool]:
@@ -65,7 +72,7 @@ def markdown(section: str) -> str:
             cells.append(shown(row.get(key)))
             if key in published:
                 cells.append(shown((row.get("paper") or {}).get(key)))
-        lines.append(f"| {row['row']} | {' | '.join(cells)} |")
+        lines.append(f"| {ROWS.get(row['row'], row['row'])} | {' | '.join(cells)} |")
     size = f"{found['worms']} worms, {found['trials']} trials a stage"
     note = "; quick: the paper's figures are of 100 worms" if quick else ""
     head = f"### {TITLES[section]}\n\n`{found['command']}` ({found['date']}; {size}{note}).\n"

@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests"))
@@ -36,7 +35,7 @@ from eutely.atlas import Atlas  # noqa: E402
 from eutely.cells import Cells  # noqa: E402
 from eutely.config import resolve  # noqa: E402
 from eutely.estimate import atlas_of  # noqa: E402
-from eutely.evaluation import comparable, majority_names, pre_atlas  # noqa: E402
+from eutely.evaluation import comparable, pre_atlas  # noqa: E402
 from eutely.execute import open_executor  # noqa: E402
 from eutely.find.refine import another_target, first_target, last_round, targets  # noqa: E402
 from eutely.frame import Frame  # noqa: E402
@@ -46,7 +45,7 @@ from eutely.store import Memory  # noqa: E402
 from eutely.tasks.build import in_order  # noqa: E402
 from figures import Figures, keep, known, rows_with, table  # noqa: E402
 from poses import bent, random_motions  # noqa: E402
-from worms import DATA, frame_of, worms  # noqa: E402
+from worms import DATA, frame_of, named, worms  # noqa: E402
 
 RESULTS = HERE / "results" / "robustness.json"
 USUAL = {"missing": 0.09, "spurious": 25, "jitter": 1.5}
@@ -109,11 +108,6 @@ def degraded(
             )
         )
     return random_motions(found, seed + 17)
-
-
-def named(atlas: Atlas, specimens: Sequence[Specimen], cells: Sequence[NDArray[np.int32]]) -> Atlas:
-    """Name the cells of an atlas by those it was built from."""
-    return atlas.named(majority_names(cells, [one.names or () for one in specimens], len(atlas)))
 
 
 def judged(specimens: Sequence[Specimen], found: Sequence[Annotation]) -> Figures:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from eutely import Specimen, read
+from eutely.atlas import Atlas
 from eutely.cliques import Cliques, Matchings
 from eutely.costs.dense import linear_costs
+from eutely.evaluation import majority_names
 from eutely.execute import open_executor
 from eutely.features import feature_names
 from eutely.frame import Frame
@@ -42,6 +44,12 @@ def worms(which: str = "train100") -> tuple[Specimen, ...]:
     """Return the worms of a set of rapcat, their nuclei shuffled: the files share one order."""
     rng = np.random.default_rng(1)
     return tuple(worm.take(rng.permutation(len(worm))) for worm in read(DATA / "rapcat" / which))
+
+
+def named(atlas: Atlas, specimens: Sequence[Specimen], cells: Sequence[NDArray[np.int32]]) -> Atlas:
+    """Name an atlas by the specimens that it was built from and the cells of their nuclei."""
+    names = [specimen.names or () for specimen in specimens]
+    return atlas.named(majority_names(cells, names, len(atlas)))
 
 
 def frame_of(run: Run, specimens: Sequence[Specimen]) -> Frame:
