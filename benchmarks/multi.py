@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -147,8 +148,9 @@ def section_direct(options: argparse.Namespace) -> Figures:
             if effort == "fast":
                 ours()  # compiles
             row[effort], row[f"{effort} s"] = timed(ours)
-        found = limited(peer_direct, options.limit, path, level)
-        row["peer level"] = level
+        asked = options.peer != "none"
+        found = limited(peer_direct, options.limit, path, level) if asked else None
+        row["peer level"] = level if asked else "none"
         if found:
             partners, row["peer s"] = found
             row["peer"] = sum(problem.objective(partners[g, h]) for g, h, problem in pairs)
@@ -320,8 +322,11 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[5, 10, 20])
     parser.add_argument("--cohorts", type=int, nargs="+", default=[25, 50, 100, 200, 300])
     parser.add_argument("--partners", nargs="+", default=["all", "20"], choices=["all", "20"])
-    parser.add_argument("--peer", default="EXHAUSTIVE", help="its level, or none")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds for each run of it")
+    level = "EXHAUSTIVE" if find_spec("pylibmgm") else "none"
+    parser.add_argument("--peer", default=level, help="level of pylibmgm, or none")
+    parser.add_argument(
+        "--limit", type=float, default=300.0, help="seconds for each run of pylibmgm"
+    )
     options = parser.parse_args()
     one_core()
     for name in options.sections:
