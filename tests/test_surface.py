@@ -1,0 +1,222 @@
+"""What users see: public names, atlases as files, tables, notebooks; and limits of the source."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eutely
+from eutely.annotation import Annotation
+from eutely.config import resolve
+from eutely.errors import EutelyError
+from eutely.specimen import Specimen
+from eutely.tasks.build import Built
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "eutely"
+
+NOUNS = {"Annotation", "Atlas", "Built", "Config", "EutelyError", "Specimen"}
+VERBS = {
+    "annotate",
+    "build",
+    "evaluate",
+    "match",
+    "name",
+    "orient",
+    "read",
+    "simulate",
+    "solve",
+    "synchronise",
+}
+
+
+def test_the_public_surface_is_what_the_documentation_lists() -> None:
+    assert set(eutely.__all__) == NOUNS | VERBS | {"__version__"}
+    assert list(eutely.__all__) == sorted(eutely.__all__)
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^::: eutely\.[\w.]*?(\w+)$", page, re.MULTILINE)
+    assert sorted(documented) == sorted(NOUNS | VERBS)
+
+
+def test_nothing_else_is_there() -> None:
+    with pytest.raises(AttributeError, match="nonsense"):
+        eutely.nonsense  # noqa: B018
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", eutely.__version__)
+
+
+@pytest.mark.parametrize("name", sorted(NOUNS | VERBS))
+def test_every_name_is_imported_when_it_is_first_used(name: str) -> None:
+    assert isinstance(getattr(eutely, name), type) == (name in NOUNS)
+    assert callable(getattr(eutely, name))
+
+
+def python(code: str) -> str:
+    """Return what a new process prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, eutely; "
+        "print([n for n in ('numba', 'scipy', 'pandas', 'optuna', 'h5py') if n in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
+def test_functions_stay_functions_after_all_rooms_were_imported() -> None:
+    """No module of the package has the name of a function beside it."""
+    code = """
+import importlib, pkgutil, types, eutely
+for module in pkgutil.walk_packages(eutely.__path__, "eutely."):
+    if not module.name.startswith(("eutely.napari", "eutely.cli")):
+        importlib.import_module(module.name)
+bad = [n for n in eutely.__all__ if isinstance(getattr(eutely, n), types.ModuleType)]
+from eutely import annotate, match, orient, simulate, solve, synchronise
+bad += [f for f in (annotate, match, orient, simulate, solve, synchronise) if not callable(f)]
+print(bad)
+"""
+    assert python(code) == "[]"
+
+
+def test_errors_of_users_are_of_one_kind() -> None:
+    with pytest.raises(EutelyError, match=r"nowhere\.csv"):
+        eutely.read("nowhere.csv")
+    with pytest.raises(EutelyError, match="nowhere"):
+        eutely.Atlas.load("nowhere")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("surface") / "run"
+
+
+@pytest.fixture(scope="module")
+def built(folder: Path) -> Built:
+    cohort = eutely.simulate(specimens=4, cells=40, variation=0.5, missing=0.05, spurious=0.05)
+    return eutely.build(
+        cohort, folder, config=resolve(overrides={"refine.folds": 2}), supervised=True, workers=1
+    )
+
+
+def test_an_atlas_is_loaded_by_name_file_or_folder(
+    built: Built, folder: Path, tmp_path: Path
+) -> None:
+    assert len(eutely.Atlas.load("celegans-l1")) == 558
+    built.atlas.save(tmp_path / "first.h5")
+    again = eutely.Atlas.load(tmp_path / "first.h5")
+    again.save(str(tmp_path / "second.h5"))
+    assert (tmp_path / "first.h5").read_bytes() == (tmp_path / "second.h5").read_bytes()
+    assert again.names == built.atlas.names
+    np.testing.assert_array_equal(eutely.Atlas.load(folder).means, again.means)
+    np.testing.assert_array_equal(eutely.Atlas.load(str(folder)).means, again.means)
+
+
+def test_annotations_are_tables(built: Built) -> None:
+    (new,) = eutely.simulate(specimens=1, cells=40, variation=0.5, seed=4, spurious=0.2)
+    (annotation,) = eutely.annotate(built.atlas, [new], workers=1)
+    assert isinstance(annotation, Annotation)
+    table = annotation.to_frame()
+    columns = ["specimen", "id", "cell", "name", "confidence", "x", "y", "z"]
+    assert list(table.columns) == columns
+    assert len(table) == len(new)
+    assert (table["specimen"] == new.name).all()
+    assert table["id"].tolist() == new.ids.tolist()
+    unmatched = annotation.cells < 0
+    assert unmatched.any()
+    np.testing.assert_array_equal(table["cell"].isna(), unmatched)
+    assert table["cell"].dropna().tolist() == annotation.cells[~unmatched].tolist()
+    np.testing.assert_array_equal(table["confidence"], annotation.confidence)
+    np.testing.assert_array_equal(table[["x", "y", "z"]], annotation.places)
+
+
+def test_builds_are_tables(built: Built) -> None:
+    table = built.to_frame()
+    assert list(table.columns) == ["specimen", "id", "cell", "name", "confirmed"]
+    assert len(table) == sum(map(len, built.specimens))
+    confirmed = table[table["cell"].notna()].groupby("specimen")["confirmed"].mean()
+    np.testing.assert_allclose(confirmed.sort_index(), built.consistency())
+    cells = np.concatenate(built.cells)
+    assert table["cell"].isna().tolist() == (cells < 0).tolist()
+    names = [built.atlas.names[cell] if cell >= 0 else "" for cell in cells]
+    assert table["name"].tolist() == names
+
+
+BAD = "<img src=x onerror=alert(1)>"
+
+
+def test_notebooks_show_short_tables_that_escape_what_users_wrote(built: Built) -> None:
+    specimen = Specimen.from_arrays(
+        BAD, np.eye(4)[:, :3], features={BAD: np.arange(4.0)}, names=[BAD, "", "", ""]
+    )
+    atlas = replace(
+        built.atlas, unit=BAD, features=(BAD,), feature_means=np.zeros((len(built.atlas), 1))
+    )
+    outliers = {BAD: BAD}
+    for shown in (specimen, atlas, replace(built, atlas=atlas, outliers=outliers)):
+        page = shown._repr_html_()
+        assert "<table" in page
+        assert "<img" not in page
+        assert len(page) < 2000
+    assert "&lt;img" in specimen._repr_html_()
+    assert "4" in specimen._repr_html_()
+    assert f"<td>{len(built.atlas)}</td>" in built.atlas._repr_html_()
+    assert f"<td>{len(built.specimens)}</td>" in built._repr_html_()
+
+
+MOST_PARAMETERS, MOST_LINES, MOST_FILES = 7, 400, 148
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    decorators = [one.func if isinstance(one, ast.Call) else one for one in function.decorator_list]
+    return any(isinstance(one, ast.Name) and one.id == "kernel" for one in decorators)
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    given = function.args
+    several = [one for one in (given.vararg, given.kwarg) if one is not None]
+    names = [one.arg for one in [*given.posonlyargs, *given.args, *given.kwonlyargs, *several]]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+def test_functions_take_few_parameters() -> None:
+    """Kernels take arrays one by one; commands have an option for each thing a user can say."""
+    long = []
+    for path in modules():
+        if "cli" in path.relative_to(SOURCE).parts:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        long += [
+            f"{path.relative_to(SOURCE)}:{function.lineno} {function.name}"
+            for function in functions(tree)
+            if not is_kernel(function) and len(parameters(function)) > MOST_PARAMETERS
+        ]
+    assert long == []
+
+
+def test_modules_are_short_and_few() -> None:
+    lines = {
+        str(path.relative_to(SOURCE)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in modules()
+    }
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+    assert len(lines) <= MOST_FILES
