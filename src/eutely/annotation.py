@@ -57,10 +57,10 @@ class Annotation:
     names
         n names, "" where the nucleus has no cell or the cell no name.
     confidence
-        (n,) float64 in 0 .. 1, share that the nucleus has in what its cell gets in the soft
-        assignment; NaN without a cell.
+        (n,) float64 in 0 .. 1, probability of the nucleus being its cell; NaN without a cell.
     alternatives
-        for each nucleus other cells and their shares, the largest first.
+        for each nucleus other cells and their probabilities, the largest first; with the confidence
+        they sum to at most 1.
     cost
         of the matching, per cell; an individual of another kind has a high one.
     places
@@ -83,6 +83,15 @@ class Annotation:
     def __repr__(self) -> str:
         matched = int((self.cells != UNMATCHED).sum())
         return f"<Annotation of {self.specimen}: {matched} of {len(self)} nuclei have a cell>"
+
+    @property
+    def contested(self) -> NDArray[np.bool_]:
+        """(n,), nuclei that more likely are another cell, which another nucleus has."""
+        likelier = [
+            bool(others) and others[0][1] > confidence
+            for others, confidence in zip(self.alternatives, self.confidence, strict=True)
+        ]
+        return np.array(likelier, dtype=np.bool_)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas table, one row per nucleus in input order.

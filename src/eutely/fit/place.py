@@ -38,6 +38,9 @@ ROLLS = 12
 MATCHED_POSES = 4
 """Poses that are matched with the cells in any case, the nearest ones."""
 
+NEGLIGIBLE = 1e-4
+"""Probability below which a cell is not listed as an alternative."""
+
 RIVAL = 1.5
 """Poses up to so many times as far off as the nearest are matched too; of these, poses that cost up
 to so many times the least are warped too, and the best match decides. A worm has two or three such
@@ -67,7 +70,8 @@ class Fit:
     crowd
         nuclei that are hardly both cells; None where none is spurious.
     shares
-        soft assignment of nuclei to cells; None before the mean field.
+        probabilities of nuclei being cells, those of a nucleus sum to at most 1; None where they
+        were not asked for.
     """
 
     posed: Points
@@ -130,7 +134,8 @@ def place(model: Model, specimen: Posed, pins: NDArray[np.int32] | None = None) 
     pins
         (n,), the cell that each nucleus must be, see `eutely.solver.softassign.Rules`.
     """
-    return match_jointly(model, match_singly(model, specimen, pins), pins=pins)
+    fit = match_singly(model, specimen, pins)
+    return match_jointly(model, fit, pins=pins, probabilities=True)
 
 
 def match_singly(model: Model, specimen: Posed, pins: NDArray[np.int32] | None = None) -> Fit:
@@ -216,7 +221,12 @@ def _warped(model: Model, posed: Points, scores: Points, pins: NDArray[np.int32]
 
 
 def match_jointly(
-    model: Model, fit: Fit, *, refits: int = REFITS, pins: NDArray[np.int32] | None = None
+    model: Model,
+    fit: Fit,
+    *,
+    refits: int = REFITS,
+    pins: NDArray[np.int32] | None = None,
+    probabilities: bool = False,
 ) -> Fit:
     """Match a warped specimen with cells that predict each other, and refine its warp.
 
@@ -230,6 +240,8 @@ def match_jointly(
         mean fields in turn; one more where nuclei may be spurious.
     pins
         (n,), the cell that each nucleus must be.
+    probabilities
+        whether to compute `Fit.shares` as well.
     """
     spurious = fit.rates.spurious > LOWEST_RATE and bool(model.crowding.any())
     start = model.means
@@ -245,7 +257,6 @@ def match_jointly(
             fit,
             nuclei=nuclei,
             cost=settled.cost,
-            shares=settled.shares,
             rates=model.background.rates(nuclei, len(fit.warped)),
         )
         if left:
@@ -254,7 +265,13 @@ def match_jointly(
             fit = replace(fit, error=error, warped=warped)
             start, cooling = model.means.copy(), WARM
             start[nuclei >= 0] = warped[nuclei[nuclei >= 0]]
-    return fit
+    if not probabilities:
+        return fit
+    # By the very costs that the matching minimises, so that the two agree.
+    shares = soft_assign(
+        settled.expected, wider.field.centres, fit.warped, settled.rules, converged=True
+    )
+    return replace(fit, shares=shares)
 
 
 def _error(
@@ -278,26 +295,26 @@ def _error(
 
 
 def nucleus_cells(fit: Fit, alternatives: int) -> NucleusCells:
-    """Return the cell, confidence and ``alternatives`` next best cells of each nucleus."""
+    """Return the cell, confidence and ``alternatives`` next best cells of each nucleus.
+
+    All of them come from one distribution: the probabilities of a nucleus being each cell or none.
+    The chosen cell is the likeliest one, unless another nucleus has that.
+    """
     assert fit.shares is not None
     count, m = len(fit.posed), len(fit.nuclei)
     cells = np.full(count, UNMATCHED, np.int32)
     matched = np.flatnonzero(fit.nuclei >= 0)
     cells[fit.nuclei[matched]] = matched
     rows = np.repeat(np.arange(m), np.diff(fit.shares.starts))
-    nuclei, values = fit.shares.points, fit.shares.values
+    nuclei, values = fit.shares.points, np.minimum(fit.shares.values, 1.0)
     confidence = np.where(cells == UNMATCHED, np.nan, 0.0)
-    # Whether the cell is there at all is decided by the matching: only rivals for it count.
-    whole = np.bincount(rows, values, m)
     chosen = cells[nuclei] == rows
-    mine = chosen & (values > 0)
-    confidence[nuclei[mine]] = np.minimum(values[mine] / whole[rows[mine]], 1.0)
-    others = ~chosen
-    rows, nuclei, values = rows[others], nuclei[others], np.minimum(values[others], 1.0)
+    confidence[nuclei[chosen]] = values[chosen]
+    rows, nuclei, values = rows[~chosen], nuclei[~chosen], values[~chosen]
     order = np.lexsort((rows, -values, nuclei))
     rows, nuclei, values = rows[order], nuclei[order], values[order]
     rank = np.arange(len(nuclei)) - np.searchsorted(nuclei, nuclei)
-    kept = rank < alternatives
+    kept = (rank < alternatives) & (values > NEGLIGIBLE)
     other_cells = np.full((count, alternatives), UNMATCHED, np.int32)
     other_shares = np.zeros((count, alternatives))
     other_cells[nuclei[kept], rank[kept]] = rows[kept]

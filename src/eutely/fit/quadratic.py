@@ -20,7 +20,7 @@ from eutely.kernel import kernel
 from eutely.problem import PairProblem
 from eutely.solver import solve
 from eutely.solver.meanfield import assign
-from eutely.solver.softassign import SLACK, Rules, Shares, balance
+from eutely.solver.softassign import MOST_SWEEPS, SLACK, Rules, Shares, balance
 from eutely.solver.state import new_state
 
 LINEAR = 3
@@ -112,7 +112,9 @@ def shares_of(problem: PairProblem, nuclei: NDArray[np.int32]) -> Shares:
     state = new_state(p, problem.chosen(nuclei))
     values = _weights(p.starts, state.marginal)
     starts = p.starts.astype(np.int64)
-    balance(starts, p.labels, values, np.full(problem.n_left, SLACK**2), problem.n_right)
+    balance(
+        starts, p.labels, values, np.full(problem.n_left, SLACK**2), problem.n_right, MOST_SWEEPS
+    )
     return Shares(starts, p.labels, values)
 
 

@@ -90,12 +90,15 @@ class Settled(NamedTuple):
         (m, 3), the expected place of each cell.
     shares
         the soft assignment.
+    rules
+        that the assignment follows, with the costs of crowded nuclei.
     """
 
     nuclei: NDArray[np.int32]
     cost: float
     expected: NDArray[np.float64]
     shares: Shares
+    rules: Rules
 
 
 def settle(
@@ -143,8 +146,9 @@ def settle(
             shared = np.bincount(shares.points, shares.values, len(points))
             taken = (taken + np.minimum(shared, 1.0)) / 2
             costs = others + crowd.against(taken)
-    nuclei, cost = assign(expected, field.centres, points, rules._replace(extra=costs))
-    return Settled(nuclei, cost, expected, shares)
+    rules = rules._replace(extra=costs)
+    nuclei, cost = assign(expected, field.centres, points, rules)
+    return Settled(nuclei, cost, expected, shares, rules)
 
 
 def assign(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from eutely.kernel import kernel
 
-REACH = 40.0
+REACH, FAR_REACH = 40.0, 400.0
 """Squared distance, in variances times temperature, beyond which a point has no share."""
 
 SLACK = 1e-4
@@ -26,8 +26,11 @@ NOTHING = np.zeros((0, 0))
 CERTAIN = 1e9
 """Weight of a pinned point."""
 
-SWEEPS = 8
-"""Sweeps of balancing rows and columns."""
+SWEEPS, MOST_SWEEPS = 8, 300
+"""Sweeps of balancing rows and columns: on the way to a matching, and at most for probabilities."""
+
+SETTLED = 1e-4
+"""Relative change of the scale of rows below which more than ``SWEEPS`` sweeps end."""
 
 
 class Centres(NamedTuple):
@@ -105,6 +108,7 @@ def soft_assign(
     rules: Rules,
     *,
     temperature: float = 1.0,
+    converged: bool = False,
 ) -> Shares:
     """Share the points (n, 3) among centres at ``places`` (m, 3), at most one point per centre.
 
@@ -116,6 +120,9 @@ def soft_assign(
         costs apart from those of places.
     temperature
         factor on all covariances.
+    converged
+        balance until nothing changes, and give shares to points farther off as well: probabilities
+        instead of a step on the way to them.
     """
     order = np.argsort(points[:, 0], kind="stable")
     mean = centres.heights.mean()
@@ -136,6 +143,8 @@ def soft_assign(
             NOTHING if rules.extra is None else rules.extra,
             float(temperature),
             float(rules.freedom),
+            FAR_REACH if converged else REACH,
+            MOST_SWEEPS if converged else SWEEPS,
         )
     )
 
@@ -154,6 +163,8 @@ def _shares(
     extra: Any,
     temperature: float,
     freedom: float,
+    farthest: float,
+    sweeps: int,
 ) -> Any:
     m, n = len(places), len(points)
     starts = np.zeros(m + 1, np.int64)
@@ -174,7 +185,7 @@ def _shares(
             end += 1
             starts[i + 1] = end
             continue
-        reach = spreads[i] * np.sqrt(temperature * REACH)
+        reach = spreads[i] * np.sqrt(temperature * farthest)
         low = np.searchsorted(sorted_x, places[i, 0] - reach)
         high = np.searchsorted(sorted_x, places[i, 0] + reach)
         for at in range(low, high):
@@ -182,7 +193,7 @@ def _shares(
             if pins[j] != FREE:
                 continue
             distance = _squared(whitening[i], places[i], points[j]) / temperature
-            if distance > REACH:
+            if distance > farthest:
                 continue
             if end == len(items):
                 items = np.concatenate((items, np.empty(end, np.int32)))
@@ -194,7 +205,7 @@ def _shares(
             values[end] = np.exp(-cost)
             end += 1
         starts[i + 1] = end
-    balance(starts, items[:end], values[:end], spare, n)
+    balance(starts, items[:end], values[:end], spare, n, sweeps)
     for i in range(m):
         if pinned[i] >= 0:
             values[starts[i]] = 1.0
@@ -202,22 +213,25 @@ def _shares(
 
 
 @kernel
-def balance(starts: Any, items: Any, values: Any, spare: Any, count: int) -> None:
+def balance(starts: Any, items: Any, values: Any, spare: Any, count: int, sweeps: int) -> None:
     """Scale ``values`` in place until rows and columns sum to at most 1 (Sinkhorn).
 
     Row i has the entries ``starts[i]`` to ``starts[i + 1]``, each of a column ``items``;
     ``spare`` (m,) is the weight of a row and a column without partners, ``count`` the number of
-    columns. Only the product of the two weights matters, so both get the same share of it.
+    columns. Only the product of the two weights matters, so both get the same share of it. Ends
+    after ``sweeps``, or when rows have settled after more than `SWEEPS`.
     """
     m = len(starts) - 1
     slack = np.sqrt(spare.mean()) if m else 1.0
-    left = np.empty(m)
+    left = np.ones(m)
     right = np.ones(count)
-    for _ in range(SWEEPS):
+    for sweep in range(sweeps):
+        change = 0.0
         for i in range(m):
             total = spare[i] / slack
             for at in range(starts[i], starts[i + 1]):
                 total += values[at] * right[items[at]]
+            change = max(change, abs(1 / total - left[i]) * total)
             left[i] = 1 / total
         right[:] = slack
         for i in range(m):
@@ -225,6 +239,8 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int) -> Non
                 right[items[at]] += values[at] * left[i]
         for j in range(count):
             right[j] = 1 / right[j]
+        if sweep >= SWEEPS and change < SETTLED:
+            break
     for i in range(m):
         for at in range(starts[i], starts[i + 1]):
             values[at] *= left[i] * right[items[at]]
