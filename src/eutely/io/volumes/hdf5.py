@@ -1,8 +1,12 @@
 """Label volumes in HDF5, as written by ilastik and Fiji."""
 
+import io
 import json
+import math
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.volumes.volume import BROKEN, Volume, VoxelSize, broken, grid_parts
+from eutely.io.hdf5_gate import check_dataset, linked
+from eutely.io.limits import check_deflated, check_regular, check_unpacked
+from eutely.io.volumes.volume import (
+    BROKEN,
+    Volume,
+    VoxelSize,
+    broken,
+    grid_parts,
+    grid_steps,
+    warn_absent,
+)  # fmt: skip
 
 SUFFIXES = (".h5", ".hdf5", ".hdf")
 """Endings of HDF5 files."""
@@ -24,13 +38,14 @@ def open_hdf5(path: Path, name: str | None = None) -> Iterator[Volume]:
     """Open the dataset ``name``, or the only dataset that can be a label volume."""
     import h5py
 
+    check_regular(path)
     try:
         file = h5py.File(path, "r")
     except BROKEN as error:
         raise broken(path, error) from error
     with file:
         try:
-            dataset = _dataset(file, path) if name is None else file.get(name)
+            dataset = _dataset(file, path) if name is None else linked(file, name)
             if not isinstance(dataset, h5py.Dataset):
                 raise ReadError(f"{path}: no dataset '{name}'; check its path in the file")
             volume = _volume(path, dataset)
@@ -62,6 +77,7 @@ def _dataset(file: Any, path: Path) -> Any:
 
 
 def _volume(path: Path, dataset: Any) -> Volume:
+    check_dataset(path, dataset)
     size = None
     why = f"no attribute {SIZE}"
     if SIZE in dataset.attrs:
@@ -70,15 +86,49 @@ def _volume(path: Path, dataset: Any) -> Volume:
         if sides.shape == (3,) and (sides > 0).all() and np.isfinite(sides).all():
             z, y, x = sides.tolist()
             size = (x, y, z)
+    steps = grid_steps(dataset.shape, dataset.dtype.itemsize, dataset.chunks)
     return Volume(
         path=f"{path}:{dataset.name.lstrip('/')}",
         axes=_axes(dataset),
         stored=tuple(map(int, dataset.shape)),
         dtype=np.dtype(dataset.dtype),
         voxel_size=size,
-        parts=lambda: grid_parts(dataset, dataset.chunks),
+        parts=partial(_parts, path, dataset),
         why_unknown=why,
+        part_bytes=math.prod(steps) * dataset.dtype.itemsize,
     )
+
+
+def _parts(path: Path, dataset: Any) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
+    """Yield the blocks in which there are chunks, after checks of these."""
+    if dataset.chunks is None:
+        if dataset.id.get_storage_size() < dataset.nbytes:
+            raise EOFError(f"{dataset.id.get_storage_size()} of {dataset.nbytes} bytes are stored")
+        return grid_parts(dataset, None)
+    stored: list[Any] = []
+    dataset.id.chunk_iter(stored.append)
+    size = math.prod(dataset.chunks) * dataset.dtype.itemsize
+    check_unpacked(path, size * len(stored), sum(chunk.size for chunk in stored))
+    if dataset.compression == "gzip":
+        for chunk in stored:
+            data = partial(_raw, dataset, chunk.chunk_offset)
+            check_deflated(path, data, chunk.size, zlib.decompressobj)
+    total = math.prod(
+        -(-length // side) for length, side in zip(dataset.shape, dataset.chunks, strict=True)
+    )
+    absent = total - len(stored)
+    if not absent:
+        return grid_parts(dataset, dataset.chunks)
+    if dataset.fillvalue:
+        raise ReadError(f"{path}: missing chunks would have the label {dataset.fillvalue}")
+    warn_absent(path, absent, total)
+    offsets = np.array([chunk.chunk_offset for chunk in stored], dtype=np.int64)
+    present = offsets.reshape(-1, dataset.ndim) // dataset.chunks
+    return grid_parts(dataset, dataset.chunks, present)
+
+
+def _raw(dataset: Any, offset: tuple[int, ...]) -> bytes:
+    return bytes(dataset.id.read_direct_chunk(offset)[1])
 
 
 def _axes(dataset: Any) -> str:
@@ -86,7 +136,10 @@ def _axes(dataset: Any) -> str:
     if "axistags" in dataset.attrs:
         tags = json.loads(dataset.attrs["axistags"])["axes"]
         if len(tags) == dataset.ndim:
-            return "".join(tag["key"] for tag in tags)
+            axes = "".join(str(tag["key"])[:1] for tag in tags)
+            if len(axes) != dataset.ndim:
+                raise ReadError(f"axistags '{axes}' for {dataset.ndim} dimensions")
+            return axes
     long = [index for index, length in enumerate(dataset.shape) if length > 1]
     if dataset.ndim <= 3 or len(long) != 3:
         return "tczyx"[-dataset.ndim :] if dataset.ndim <= 5 else "?" * dataset.ndim
@@ -94,9 +147,14 @@ def _axes(dataset: Any) -> str:
 
 
 def write_hdf5(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -> None:
-    """Write the dataset ``labels``, chunked and compressed."""
+    """Write the dataset ``labels``, chunked, compressed and with checksums."""
     import h5py
 
-    with h5py.File(path, "w") as file:
-        dataset = file.create_dataset("labels", data=labels, chunks=True, compression="gzip")
+    # In memory first: HDF5 crashes where the disk is full.
+    memory = io.BytesIO()
+    with h5py.File(memory, "w") as file:
+        dataset = file.create_dataset(
+            "labels", data=labels, chunks=True, compression="gzip", fletcher32=True
+        )
         dataset.attrs[SIZE] = np.array(voxel_size[::-1], dtype=np.float64)
+    path.write_bytes(memory.getbuffer())

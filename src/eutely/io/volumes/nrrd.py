@@ -1,8 +1,10 @@
 """Label volumes in NRRD, with the data in the same or in another file, raw or compressed."""
 
 import bz2
-import gzip
-from collections.abc import Iterator
+import math
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
+from eutely.io.limits import DEFLATE, beside, check_regular, check_unpacked
 from eutely.io.volumes.volume import (
     BROKEN,
     Volume,
@@ -41,29 +44,72 @@ _TYPES = {
 """NumPy types by their names in NRRD headers."""
 
 
+_ENCODINGS = ("raw", "gzip", "gz", "bzip2", "bz2")
+"""Encodings of the data."""
+
+_ORDERS = {"little": "<", "big": ">"}
+"""Orders of bytes by their names in NRRD headers."""
+
+_HEADER = 2**20
+"""Largest number of bytes of a header."""
+
+_SKIP = 2**31
+"""Largest number of bytes or lines between the header and the data."""
+
+_PIECE = 2**20
+"""Compressed bytes that are read at once."""
+
+
 @contextmanager
 def open_nrrd(path: Path) -> Iterator[Volume]:
     """Open a NRRD file (``.nrrd``) or header (``.nhdr``)."""
     import nrrd
 
+    check_regular(path)
     with ExitStack() as stack:
         try:
             file = stack.enter_context(path.open("rb"))
-            header = cast("dict[str, Any]", nrrd.read_header(file))
+            header, start = _header(file)
             apart = header.get("data file", header.get("datafile"))
             if apart is not None:
-                file = stack.enter_context((path.parent / str(apart)).open("rb"))
-            volume = _volume(path, header, file)
+                file = stack.enter_context(beside(path, str(apart)).open("rb"))
+                start = 0
+            volume = _volume(path, header, file, start)
         except (*BROKEN, nrrd.NRRDError) as error:
             raise broken(path, error) from error
         yield volume
 
 
-def _volume(path: Path, header: dict[str, Any], file: IO[bytes]) -> Volume:
+def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:
+    """Return the fields of a header, and where it ends."""
+    import nrrd
+
+    lines = file.read(_HEADER).splitlines(keepends=True)
+    blank = next((i for i, line in enumerate(lines) if not line.strip()), len(lines))
+    if blank == len(lines) and file.read(1):
+        raise ValueError(f"no blank line ends the header within {_HEADER} bytes")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a field given twice, for example
+        try:
+            header = nrrd.read_header(line.decode("ascii", "ignore") for line in lines[:blank])
+        except Warning as warning:
+            raise ValueError(str(warning)) from warning
+    return cast("dict[str, Any]", header), sum(map(len, lines[: blank + 1]))
+
+
+def _volume(path: Path, header: dict[str, Any], file: IO[bytes], start: int) -> Volume:
     sizes = [int(length) for length in header["sizes"]]
-    order = "<" if header.get("endian", "little") == "little" else ">"
-    dtype = np.dtype(order + _TYPES[str(header["type"])])
-    start = file.tell()
+    if len(sizes) != int(header["dimension"]) or min(sizes) < 1:
+        raise ValueError(f"sizes {sizes} for dimension {header['dimension']}")
+    dtype = np.dtype(_TYPES[str(header["type"])])
+    encoding = str(header.get("encoding", "raw")).lower()
+    if encoding not in _ENCODINGS:
+        raise ReadError(f"{path}: encoding {encoding}; expected raw, gzip or bzip2")
+    if dtype.itemsize > 1:
+        endian = str(header.get("endian", "")).lower()
+        if endian not in _ORDERS:
+            raise ReadError(f"{path}: endian '{endian}' in the header; expected little or big")
+        dtype = np.dtype(_ORDERS[endian] + dtype.str[1:])
     # In NRRD the first axis varies fastest, so that the axes of the array are those of the header
     # reversed: z, y, x for x, y, z.
     long = [index for index, length in enumerate(sizes) if length > 1]
@@ -74,52 +120,101 @@ def _volume(path: Path, header: dict[str, Any], file: IO[bytes]) -> Volume:
     elif len(sizes) <= 2:
         axes = list("xy")[: len(sizes)]
     size, why = _voxel_size(header, axes)
+    shape = tuple(reversed(sizes))
     return Volume(
         path=str(path),
         axes="".join(reversed(axes)),
-        stored=tuple(reversed(sizes)),
+        stored=shape,
         dtype=dtype,
         voxel_size=size,
-        parts=lambda: _parts(header, file, start, tuple(reversed(sizes)), dtype),
+        parts=lambda: _parts(_stream(path, header, file, start, shape, dtype), shape, dtype),
         why_unknown=why,
+        part_bytes=slab_depth(shape, dtype.itemsize) * math.prod(shape[1:]) * dtype.itemsize,
     )
 
 
-def _parts(
+class _Unpacked:
+    """Bytes of a compressed file; its checksum is verified, and surplus data are an error."""
+
+    def __init__(self, file: IO[bytes], decompressor: Callable[[], Any]) -> None:
+        self.file = file
+        self.new = decompressor
+        self.current = decompressor()
+        self.waiting = b""
+
+    def read(self, count: int) -> bytes:
+        """Return ``count`` bytes, or fewer at the end."""
+        parts = []
+        while count > 0:
+            if self.current.eof:
+                self.waiting = self.current.unused_data or self.file.read(_PIECE)
+                if not self.waiting:
+                    break
+                self.current = self.new()
+            if not self.waiting and getattr(self.current, "needs_input", True):
+                self.waiting = self.file.read(_PIECE)
+                if not self.waiting:
+                    raise EOFError("the compressed data are cut off")
+            part = self.current.decompress(self.waiting, count)
+            self.waiting = getattr(self.current, "unconsumed_tail", b"")
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+
+def _stream(
+    path: Path,
     header: dict[str, Any],
     file: IO[bytes],
     start: int,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
-) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
-    """Yield slabs in the order of the file."""
+) -> "IO[bytes] | _Unpacked":
+    """Return the stream of the voxels, at the first, after checks of what the header declares."""
     encoding = str(header.get("encoding", "raw")).lower()
     lines = int(header.get("line skip", header.get("lineskip", 0)))
     skip = int(header.get("byte skip", header.get("byteskip", 0)))
+    if not (0 <= lines <= _SKIP and -1 <= skip <= _SKIP):
+        raise ValueError(f"line skip {lines}, byte skip {skip}")
+    need = math.prod(shape) * dtype.itemsize
+    end = file.seek(0, 2)
     file.seek(start)
     for _ in range(lines):
-        file.readline()
-    stream: IO[bytes]
+        if not file.readline(_HEADER):
+            raise EOFError(f"fewer than {lines} lines to skip")
     if encoding == "raw":
-        stream = file
-        if skip < 0:  # the data ends the file
-            count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            file.seek(-count, 2)
-            skip = 0
-    elif encoding in {"gzip", "gz"}:
-        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=file))
-    elif encoding in {"bzip2", "bz2"}:
-        stream = cast("IO[bytes]", bz2.BZ2File(file))
+        if skip < 0:  # the data end the file
+            skip = end - file.tell() - need
+        found = end - file.tell() - skip
+        if skip < 0 or found != need:
+            raise ValueError(f"{max(0, found)} bytes of data, the header declares {need}")
+        file.seek(skip, 1)
+        return file
+    if encoding in {"gzip", "gz"}:
+        if need > DEFLATE * end:
+            raise ValueError(f"{end} bytes of gzip cannot hold {need}")
+        stream = _Unpacked(file, lambda: zlib.decompressobj(31))
     else:
-        raise ReadError(f"{file.name}: encoding {encoding}; expected raw, gzip or bzip2")
-    stream.read(max(0, skip))
+        check_unpacked(path, need, end)
+        stream = _Unpacked(file, bz2.BZ2Decompressor)
+    while skip > 0:
+        skip -= len(stream.read(min(skip, _PIECE))) or skip
+    return stream
+
+
+def _parts(
+    stream: "IO[bytes] | _Unpacked", shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
+    """Yield slabs in the order of the file."""
     step = slab_depth(shape, dtype.itemsize)
-    entries = int(np.prod(shape[1:], dtype=np.int64))
+    entries = math.prod(shape[1:])
     for first in range(0, shape[0], step):
         deep = min(step, shape[0] - first)
         raw = stream.read(deep * entries * dtype.itemsize)
         array = np.frombuffer(raw, dtype).reshape(deep, *shape[1:])
         yield array, (first, *(0 for _ in shape[1:]))
+    if stream.read(1):  # this also verifies the checksum at the end
+        raise ValueError("more data than the header declares")
 
 
 def _voxel_size(header: dict[str, Any], axes: list[str]) -> tuple[VoxelSize | None, str]:
@@ -140,6 +235,8 @@ def _voxel_size(header: dict[str, Any], axes: list[str]) -> tuple[VoxelSize | No
     scales = [in_micrometres(str(unit)) for unit in units]
     if len(scales) != 3 or None in scales:
         return None, "NRRD header without units of length"
+    if len(lengths) != 3:
+        return None, "NRRD header without three lengths"
     x, y, z = (length * (scale or 0.0) for length, scale in zip(lengths, scales, strict=True))
     if not (np.isfinite([x, y, z]).all() and min(x, y, z) > 0):
         return None, f"header says {x} x {y} x {z}"

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
-from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.errors import WriteError
+from eutely.errors import ReadError, WriteError
+from eutely.io.limits import check_regular, check_unpacked
+from eutely.io.volumes.ome import check_ome, ome_voxel_size
 from eutely.io.volumes.volume import (
     BROKEN,
     Volume,
@@ -27,18 +28,22 @@ SUFFIXES = (
 )  # fmt: skip
 """Endings of TIFF files, longer endings first."""
 
+COMPRESSIONS = {1, 5, 8, 32773, 32946, 34925, 34926, 50000}
+"""Allowed compressions, all without loss: none, LZW, deflate, PackBits, LZMA, Zstandard."""
+
 
 @contextmanager
 def open_tiff(path: Path) -> Iterator[Volume]:
     """Open the first image series of a TIFF file."""
     import tifffile
 
+    check_regular(path)
     with ExitStack() as stack:
         # tifffile only logs what is missing from a truncated file, and continues.
         logged = stack.enter_context(_LoggedErrors())
         try:
             file = stack.enter_context(tifffile.TiffFile(path))
-            volume = _volume(file, path)
+            volume = _volume(file, path, logged)
             logged.check()
         except BROKEN as error:
             raise broken(path, error) from error
@@ -69,23 +74,46 @@ class _LoggedErrors(logging.Handler):
         logging.getLogger("tifffile").removeHandler(self)
 
 
-def _volume(file: Any, path: Path) -> Volume:
+def _volume(file: Any, path: Path, logged: _LoggedErrors) -> Volume:
     len(file.pages)  # reads the list of all pages
+    if file.is_ome:
+        check_ome(file.pages[0].description)
     series = file.series[0]
     # A stack of pages along an unnamed axis is a stack along z.
     axes = re.sub(r"[iqo]", "z", series.axes.lower(), count=1)
     if axes.count("z") > 1:
         axes = series.axes.lower()
     size, why = _voxel_size(file)
+    shape = tuple(map(int, series.shape))
+    bytes_of_page = series.keyframe.nbytes if series.dataoffset is None else 1
+    deep = slab_depth(shape, series.dtype.itemsize) * math.prod(shape[1:]) * series.dtype.itemsize
     return Volume(
         path=str(path),
         axes=axes,
-        stored=tuple(map(int, series.shape)),
+        stored=shape,
         dtype=np.dtype(series.dtype),
         voxel_size=size,
-        parts=lambda: _parts(file, series),
+        parts=lambda: _checked_parts(file, series, path, logged),
         why_unknown=why,
+        part_bytes=max(bytes_of_page, deep),
     )
+
+
+def _checked_parts(
+    file: Any, series: Any, path: Path, logged: _LoggedErrors
+) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
+    """Yield slabs of a series, after checks of what it declares."""
+    if int(series.keyframe.compression) not in COMPRESSIONS:
+        name = getattr(series.keyframe.compression, "name", series.keyframe.compression)
+        raise ReadError(f"{path}: compression {name}, expected one without loss such as deflate")
+    size = file.filehandle.size
+    if series.dataoffset is not None:
+        if series.dataoffset + series.nbytes > size:
+            raise EOFError(f"{series.nbytes} bytes of voxels in a file of {size}")
+    else:
+        check_unpacked(path, series.nbytes, size)
+    yield from _parts(file, series)
+    logged.check()
 
 
 def _parts(file: Any, series: Any) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
@@ -104,11 +132,12 @@ def _parts(file: Any, series: Any) -> Iterator[tuple[NDArray[np.integer], tuple[
             yield slab, (start, *rest)
         return
     pages = len(series.pages)
+    for number, page in enumerate(series.pages):
+        if page is None or not all(page.databytecounts) or not all(page.dataoffsets):
+            raise ValueError(f"page {number} of {pages} is missing, or a part of it")
     if pages == 1:
         yield series.asarray(), (0, *rest)
         return
-    if any(page is None for page in series.pages):
-        raise ValueError("pages are missing")
     step = slab_depth((pages, math.prod(shape) // pages), series.dtype.itemsize)
     for first in range(0, pages, step):
         some = range(first, min(first + step, pages))
@@ -120,7 +149,7 @@ def _parts(file: Any, series: Any) -> Iterator[tuple[NDArray[np.integer], tuple[
 def _voxel_size(file: Any) -> tuple[VoxelSize | None, str]:
     """Return x, y, z in micrometres, or None and the reason."""
     if file.is_ome:
-        return _ome_voxel_size(file.ome_metadata)
+        return ome_voxel_size(file.ome_metadata)
     if file.is_imagej:
         metadata = file.imagej_metadata or {}
         unit = str(metadata.get("unit", ""))
@@ -143,22 +172,6 @@ def _positive(x: float, y: float, z: float) -> tuple[VoxelSize | None, str]:
     if min(x, y, z) > 0:
         return (x, y, z), ""
     return None, f"metadata says {x} x {y} x {z}"
-
-
-def _ome_voxel_size(xml: str) -> tuple[VoxelSize | None, str]:
-    for element in ElementTree.fromstring(xml).iter():
-        if element.tag.rpartition("}")[2] != "Pixels":
-            continue
-        sides = []
-        for axis in "XYZ":
-            text = element.get(f"PhysicalSize{axis}")
-            unit = element.get(f"PhysicalSize{axis}Unit", "µm")
-            scale = in_micrometres(unit)
-            if text is None or scale is None:
-                return None, f"OME metadata has no PhysicalSize{axis} in a unit of length"
-            sides.append(float(text) * scale)
-        return _positive(*sides)
-    return None, "OME metadata without an image"
 
 
 def write_tiff(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -> None:

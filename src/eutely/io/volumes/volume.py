@@ -1,10 +1,11 @@
 """A label volume that stays in its file until it is read, block by block."""
 
 import logging
+import math
 import re
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
+from eutely.io.limits import check_memory
 
 if TYPE_CHECKING:
     from eutely.nuclei import Block
@@ -28,9 +30,16 @@ BLOCK_BYTES = 2**23
 
 BROKEN = (
     OSError, ValueError, RuntimeError, LookupError, TypeError, EOFError, AttributeError,
-    StopIteration, struct.error, zlib.error,
+    StopIteration, ArithmeticError, MemoryError, AssertionError, SyntaxError, BufferError,
+    struct.error, zlib.error,
 )  # fmt: skip
 """Errors that the libraries raise for truncated or otherwise damaged files."""
+
+SMALLEST_SIDE, LARGEST_SIDE = 1e-6, 1e6
+"""Bounds of the side of a voxel, in micrometres."""
+
+MOST_VOXELS = 2**53
+"""Voxels of a volume, all axes together; more are no measurement."""
 
 _METRES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "c": 1e-2}
 """Metres by prefix of the unit."""
@@ -60,6 +69,8 @@ class Volume:
         a grid in C order.
     why_unknown
         why the file has no voxel size.
+    part_bytes
+        bytes of the largest array that ``parts`` yields.
     """
 
     path: str
@@ -69,6 +80,7 @@ class Volume:
     voxel_size: VoxelSize | None
     parts: Callable[[], Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]]
     why_unknown: str = "the file does not specify it"
+    part_bytes: int = BLOCK_BYTES
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -95,38 +107,30 @@ class Volume:
             raise broken(self.path, error) from error
 
     def planes(self) -> Iterator[NDArray[np.integer]]:
-        """Yield planes: labels (y, x) for each z, in order."""
-        _, height, width = self.shape
-        slab: NDArray[np.integer] = np.zeros((0, height, width), self.dtype)
-        begin = 0
+        """Yield planes: labels (y, x) for each z, in order; absent blocks are background."""
+        depth, height, width = self.shape
+        empty: NDArray[np.integer] = np.zeros((height, width), self.dtype)
+        slab, begin = empty[None][:0], 0
         for block, (z, y, x) in self.blocks():
             if z != begin or not len(slab):
                 yield from slab
-                slab = np.zeros((block.shape[0], height, width), block.dtype)
+                yield from [empty] * (z - begin - len(slab))
+                check_memory(self.path, len(block) * empty.nbytes, "a slab of planes")
+                slab = np.zeros((len(block), height, width), block.dtype)
                 begin = z
             slab[:, y : y + block.shape[1], x : x + block.shape[2]] = block
         yield from slab
+        yield from [empty] * (depth - begin - len(slab))
 
     def checked(self, voxel_size: VoxelSize | None) -> "Volume":
         """Return the volume with its final voxel size; raise unless it has labels in three axes."""
+        self._check_axes()
         if self.dtype.kind not in "iu":
             raise ReadError(
                 f"{self.path}: voxels are {self.dtype}, expected whole numbers (one label "
                 "per nucleus); convert the segmentation to integers"
             )
-        for axis, length in zip(self.axes, self.stored, strict=True):
-            if axis not in "zyx" and length > 1:
-                advice = (
-                    "" if "z" in self.axes else "; if it is z, name it so in the file's metadata"
-                )
-                raise ReadError(
-                    f"{self.path}: axis {axis} has {length} entries, expected one channel and one "
-                    f"time point with axes z, y, x{advice}"
-                )
-        missing = [axis for axis in "zyx" if axis not in self.axes]
-        if missing or min(self.shape) < 2:
-            form = " x ".join(map(str, self.stored))
-            raise ReadError(f"{self.path}: a 2D image ({form}), expected a volume with z, y, x")
+        self._check_size(voxel_size or self.voxel_size)
         if voxel_size is None and self.voxel_size is None:
             raise ReadError(
                 f"{self.path}: unknown voxel size ({self.why_unknown}); give --voxel-size X,Y,Z "
@@ -140,6 +144,41 @@ class Volume:
                 self.path, triple(self.voxel_size), triple(voxel_size),
             )  # fmt: skip
         return replace(self, voxel_size=voxel_size)
+
+    def _check_axes(self) -> None:
+        """Raise unless every axis has one letter, x, y and z are long, and all others are not."""
+        if len(self.axes) != len(self.stored) or any(self.axes.count(a) > 1 for a in "zyx"):
+            raise ReadError(
+                f"{self.path}: axes '{self.axes}' for {len(self.stored)} dimensions; expected one "
+                "letter for each, and z, y, x once"
+            )
+        for axis, length in zip(self.axes, self.stored, strict=True):
+            if axis not in "zyx" and length > 1:
+                advice = (
+                    "" if "z" in self.axes else "; if it is z, name it so in the file's metadata"
+                )
+                raise ReadError(
+                    f"{self.path}: axis {axis} has {length} entries, expected one channel and one "
+                    f"time point with axes z, y, x{advice}"
+                )
+        missing = [axis for axis in "zyx" if axis not in self.axes]
+        form = " x ".join(map(str, self.stored))
+        if missing or min(self.shape) < 2:
+            raise ReadError(f"{self.path}: a 2D image ({form}), expected a volume with z, y, x")
+        if min(self.stored) < 1 or math.prod(self.stored) > MOST_VOXELS:
+            raise ReadError(f"{self.path}: an array of {form} entries; is the file damaged?")
+
+    def _check_size(self, voxel_size: VoxelSize | None) -> None:
+        """Raise if a block does not fit into memory, or a voxel has an absurd size."""
+        z, y, x = self.shape
+        # A block and its copy in the order z, y, x; pieces at the faces of all blocks.
+        check_memory(self.path, 2 * self.part_bytes + 4 * (y * x + z * x + z * y), "a block")
+        sides = voxel_size or (1.0, 1.0, 1.0)
+        if not all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in sides):
+            raise ReadError(
+                f"{self.path}: voxels of {triple(sides)} um; expected sides from "
+                f"{SMALLEST_SIDE:g} to {LARGEST_SIDE:g}; check the unit, or give --voxel-size"
+            )
 
 
 def triple(values: Sequence[float]) -> str:
@@ -190,27 +229,54 @@ class Sliceable(Protocol):
 
 
 def grid_parts(
-    array: Sliceable, chunks: Sequence[int] | None
+    array: Sliceable, chunks: Sequence[int] | None, present: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
-    """Yield an array on disk chunk by chunk, or slab by slab where it has no chunks."""
+    """Yield an array on disk chunk by chunk, or slab by slab where it has no chunks.
+
+    Parameters
+    ----------
+    array
+        on disk.
+    chunks
+        shape of a chunk, or None.
+    present
+        (n, axes) indices of the chunks that are there; None if all are. Blocks without any are
+        left out.
+    """
     shape = array.shape
-    steps = _steps(shape, array.dtype.itemsize, chunks or (1,) * len(shape))
-    for start in product(
+    steps = grid_steps(shape, array.dtype.itemsize, chunks)
+    starts: Iterable[tuple[int, ...]] = product(
         *(range(0, length, step) for length, step in zip(shape, steps, strict=True))
-    ):
+    )
+    if present is not None:
+        first = present * np.asarray(chunks or steps)
+        starts = map(tuple, (np.unique(first // steps, axis=0) * steps).tolist())
+    for start in starts:
         part = tuple(slice(a, a + step) for a, step in zip(start, steps, strict=True))
         yield np.asarray(array[part]), start
 
 
-def _steps(shape: Sequence[int], itemsize: int, chunks: Sequence[int]) -> list[int]:
+def grid_steps(
+    shape: Sequence[int], itemsize: int, chunks: Sequence[int] | None = None
+) -> list[int]:
     """Return the shape of blocks: whole chunks, as many along the last axes as make a block."""
-    steps = list(chunks)
+    steps = [max(1, int(step)) for step in chunks or (1,) * len(shape)]
     for axis in reversed(range(len(shape))):
-        size = int(np.prod(steps, dtype=np.int64)) * itemsize
+        size = math.prod(steps) * itemsize
         steps[axis] *= max(1, min(-(-shape[axis] // steps[axis]), BLOCK_BYTES // max(1, size)))
     return steps
 
 
 def slab_depth(shape: Sequence[int], itemsize: int) -> int:
     """Return how many entries of the first axis make a slab of about ``BLOCK_BYTES``."""
-    return max(1, BLOCK_BYTES // max(1, int(np.prod(shape[1:], dtype=np.int64)) * itemsize))
+    return max(1, BLOCK_BYTES // max(1, math.prod(shape[1:]) * itemsize))
+
+
+def warn_absent(path: Path | str, absent: int, total: int) -> None:
+    """Warn that chunks are not in the file."""
+    if absent:
+        log.warning(
+            "%s: %d of %d chunks are not there and count as background; normal where empty chunks "
+            "are left out, else copy the file again",
+            path, absent, total,
+        )  # fmt: skip

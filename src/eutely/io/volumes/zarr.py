@@ -1,7 +1,9 @@
 """Label volumes in Zarr: OME-Zarr 0.4 (Zarr 2) and 0.5 (Zarr 3), and bare arrays."""
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,20 @@ from eutely.io.volumes.volume import (
     VoxelSize,
     broken,
     grid_parts,
+    grid_steps,
     in_micrometres,
+    warn_absent,
 )  # fmt: skip
+from eutely.io.volumes.zarr_chunks import check_chunks, check_codecs, files_of, present_chunks
 
 SUFFIXES = (".ome.zarr", ".zarr")
 """Endings of Zarr folders, longer endings first."""
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 """Files by which a folder is recognised as Zarr."""
+
+_COMPLETE = "complete"
+"""Attribute of arrays that eutely wrote: all chunks are there, the empty ones too."""
 
 
 def is_zarr(path: Path) -> bool:
@@ -38,12 +46,13 @@ def open_zarr(path: Path) -> Iterator[Volume]:
     import zarr
 
     try:
+        files = files_of(path)
         node: Any = zarr.open(path, mode="r")
         if isinstance(node, zarr.Array):
-            volume = _volume(path, node, "", None, "a bare Zarr array")
+            volume = _volume(path, node, files, "", (None, "a bare Zarr array"))
         else:
             group, place = _image(node, path)
-            volume = _level(group, f"{path}{place}")
+            volume = _level(group, path, place, files)
     except BROKEN as error:
         raise broken(path, error) from error
     yield volume
@@ -78,50 +87,88 @@ def _image(group: Any, path: Path) -> tuple[Any, str]:
     return group, ""
 
 
-def _level(group: Any, path: str) -> Volume:
+def _level(group: Any, path: Path, place: str, files: Mapping[str, int]) -> Volume:
     """Return the first (finest) level of a multiscale image."""
     multiscales = _ome(group).get("multiscales")
     if not multiscales:
-        raise ReadError(f"{path}: a Zarr group without OME metadata; name the array in it")
+        raise ReadError(f"{path}{place}: a Zarr group without OME metadata; name the array in it")
     image = multiscales[0]
     level = image["datasets"][0]
     named = [axis if isinstance(axis, dict) else {"name": axis} for axis in image.get("axes", [])]
     names = "".join(str(axis["name"]).lower()[:1] for axis in named)
+    size, why = _voxel_size((level, image), named, names)
+    return _volume(path, group[str(level["path"])], files, names, (size, why), place)
+
+
+def _voxel_size(
+    sources: tuple[Mapping[str, Any], ...], named: list[dict[str, Any]], names: str
+) -> tuple[VoxelSize | None, str]:
+    """Return x, y, z in micrometres, or None and the reason."""
     scale = np.ones(len(named))
     scaled = False
-    for source in (level, image):
+    for source in sources:
         for transformation in source.get("coordinateTransformations", []):
             if transformation.get("type") == "scale" and "scale" in transformation:
                 scale = scale * np.asarray(transformation["scale"], dtype=np.float64)
                 scaled = True
-    size: VoxelSize | None = None
-    why = "OME metadata without a scale"
-    if scaled and set("xyz") <= set(names):
-        units = {axis: in_micrometres(named[names.index(axis)].get("unit")) for axis in "xyz"}
-        sides = [scale[names.index(axis)] * (units[axis] or 0.0) for axis in "xyz"]
-        why = "OME metadata with a scale but without units"
-        if min(sides) > 0:
-            size = (float(sides[0]), float(sides[1]), float(sides[2]))
-    return _volume(Path(path), group[str(level["path"])], names, size, why)
+    if not scaled or not set("xyz") <= set(names):
+        return None, "OME metadata without a scale"
+    units = {axis: in_micrometres(named[names.index(axis)].get("unit")) for axis in "xyz"}
+    x, y, z = (float(scale[names.index(axis)] * (units[axis] or 0.0)) for axis in "xyz")
+    if not min(x, y, z) > 0:
+        return None, "OME metadata with a scale but without units"
+    return (x, y, z), ""
 
 
-def _volume(path: Path, array: Any, axes: str, size: VoxelSize | None, why: str) -> Volume:
+def _volume(
+    path: Path,
+    array: Any,
+    files: Mapping[str, int],
+    axes: str,
+    voxel_size: tuple[VoxelSize | None, str],
+    place: str = "",
+) -> Volume:
     if len(axes) != array.ndim:  # before 0.3 the order was fixed and not written
-        axes = "tczyx"[-array.ndim :]
+        axes = "tczyx"[-array.ndim :] if array.ndim else ""
+    check_codecs(path, array)
+    if min((*array.chunks, *(array.shards or ())), default=0) < 1:
+        raise ValueError(f"chunks of {array.shards or array.chunks}")
+    steps = grid_steps(array.shape, array.dtype.itemsize, array.chunks)
     return Volume(
-        path=str(path),
+        path=f"{path}{place}",
         axes=axes,
         stored=tuple(map(int, array.shape)),
         dtype=np.dtype(array.dtype),
-        voxel_size=size,
-        parts=lambda: grid_parts(array, array.chunks),
-        why_unknown=why,
+        voxel_size=voxel_size[0],
+        parts=partial(_parts, path, array, files),
+        why_unknown=voxel_size[1],
+        part_bytes=math.prod(steps) * array.dtype.itemsize,
     )
 
 
+def _parts(
+    path: Path, array: Any, files: Mapping[str, int]
+) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
+    """Yield the blocks in which there are chunks, after checks of these."""
+    present, total = present_chunks(array, files)
+    check_chunks(path, array, present, files)
+    absent = total - len(present)
+    if absent and array.attrs.get(_COMPLETE) is True:
+        raise ReadError(f"{path}: {absent} of {total} chunks are missing; copy the folder again")
+    warn_absent(path, absent, total)
+    some = absent > 0 and array.shards is None
+    if absent and array.fill_value:
+        raise ReadError(f"{path}: missing chunks would have the label {array.fill_value}")
+    return grid_parts(array, array.chunks, present if some else None)
+
+
 def write_zarr(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -> None:
-    """Write an OME-Zarr 0.5 label image of one level in chunks of 128^3 voxels."""
+    """Write an OME-Zarr 0.5 label image of one level in chunks of 128^3 voxels.
+
+    Chunks have a checksum, and empty ones are written too: what is damaged or missing is noticed.
+    """
     import zarr
+    from zarr.codecs import ZstdCodec
 
     axes = [{"name": axis, "type": "space", "unit": "micrometer"} for axis in "zyx"]
     scale = {"type": "scale", "scale": [float(side) for side in voxel_size[::-1]]}
@@ -140,4 +187,7 @@ def write_zarr(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -
         data=np.ascontiguousarray(labels),
         chunks=tuple(min(128, max(1, length)) for length in labels.shape),
         dimension_names=["z", "y", "x"],
+        compressors=ZstdCodec(level=0, checksum=True),
+        attributes={_COMPLETE: True},
+        config={"write_empty_chunks": True},
     )

@@ -1,0 +1,51 @@
+"""The gate of HDF5 files: links stay in the file, and data are stored in it."""
+
+from pathlib import Path
+from typing import Any
+
+from eutely.errors import ReadError
+
+MOST_LINKS = 16
+"""Soft links that are followed to one dataset."""
+
+
+def linked(file: Any, name: str, left: int = MOST_LINKS) -> Any:
+    """Return the object at a path in an HDF5 file, or None; links to other files are refused.
+
+    Parameters
+    ----------
+    file
+        an open HDF5 file.
+    name
+        path of the object, from the root.
+    left
+        how many further soft links may be followed.
+    """
+    import h5py
+
+    node: Any = file
+    parts = [part for part in name.split("/") if part not in {"", "."}]
+    for number, part in enumerate(parts):
+        link = node.get(part, getlink=True) if isinstance(node, h5py.Group) else None
+        if link is None:
+            return None
+        if isinstance(link, h5py.ExternalLink):
+            raise ReadError(f"{file.filename}: {name} is a link to another file; copy the data")
+        if isinstance(link, h5py.SoftLink):
+            if not left:
+                raise ReadError(f"{file.filename}: {name} is a link to a link, and so on")
+            start = "" if link.path.startswith("/") else f"{node.name}/"
+            rest = "/".join(parts[number + 1 :])
+            return linked(file, f"{start}{link.path}/{rest}", left - 1)
+        node = node[part]
+    return node
+
+
+def check_dataset(place: Path, dataset: Any) -> None:
+    """Raise a ReadError unless the data of a dataset are stored in its own file, as an array."""
+    if dataset.is_virtual:
+        raise ReadError(f"{place}: {dataset.name} is a virtual dataset; copy the data into it")
+    if dataset.external:
+        raise ReadError(f"{place}: the data of {dataset.name} lie in another file; copy them")
+    if dataset.shape is None or dataset.shape == ():
+        raise ReadError(f"{place}: {dataset.name} is a single value, expected an array")
