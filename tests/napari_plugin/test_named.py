@@ -8,7 +8,8 @@ import pytest
 from eutely.errors import ReadError
 from eutely.io.annotations import read_pins, write_pins
 from eutely.io.volumes import write_volume
-from eutely.napari.named import GREY, as_pin, centroids, colour_of, read_named
+from eutely.io.relabel import GREY, colour_of
+from eutely.napari.named import as_pin, centroids, read_named
 from eutely.napari.reader import TABLE, get_reader, table_of
 
 TEXT = """id,cell,name,confidence,alternatives

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from eutely.io.volumes import write_volume
-from eutely.napari.named import colour_of
+from eutely.io.relabel import colour_of
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 with warnings.catch_warnings(action="ignore"):  # warnings of napari and Qt are not ours

@@ -1,7 +1,13 @@
 """``eutely annotate``: the cell and the name of each nucleus of new specimens."""
 
+import json
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,15 +23,32 @@ from eutely.cli.common import (
     Workers,
     check_folder,
     command,
+    counted,
+    parse_voxel_size,
     progress_bar,
-    read_specimens,
+    read_inputs,
     say,
     start_log,
     threads_or_dask,
 )
+from eutely.errors import EutelyError
+
+if TYPE_CHECKING:
+    from eutely.annotation import Annotation
+    from eutely.io.read import Reading, Source
+    from eutely.io.volumes import Volume
+
+log = logging.getLogger("eutely")
 
 SURE = 0.9
 """Confidence from which the summary counts a nucleus as certain."""
+
+
+class Table(StrEnum):
+    """Format of the table of all specimens: its suffix."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
 
 
 def annotate(
@@ -41,6 +64,16 @@ def annotate(
     alternatives: Annotated[
         int, typer.Option(metavar="N", min=0, help="Next best cells to list for each nucleus.")
     ] = 3,
+    table: Annotated[
+        Table, typer.Option("--table", help="Format of the table of all specimens.")
+    ] = Table.CSV,
+    labels: Annotated[
+        bool,
+        typer.Option("--labels", help="Also copy label volumes: number of the cell + 1 as value."),
+    ] = False,
+    json_summary: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON.")
+    ] = False,
     adapt: Adapt = None,
     pins: PinFile = None,
     voxel_size: VoxelSize = None,
@@ -52,22 +85,49 @@ def annotate(
     """Name the nuclei of new specimens by an atlas.
 
     Writes DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives, one row per
-    nucleus, empty where it is unmatched; DIR/look-here-first.csv, the least certain nuclei of each
-    specimen; and DIR/report.html, a page to look at.
+    nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of all specimens with
+    their coordinates; DIR/look-here-first.csv, the least certain nuclei of each specimen; and
+    DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif. Tables that
+    were corrected by hand since are kept as .bak; inputs are never replaced.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
     start_log(verbose, quiet)
-    from eutely.io.annotations import read_pins, write_annotations
+    from eutely.io.annotations import check_names, read_pins, write_annotations, written_files
     from eutely.io.atlas import open_atlas
+    from eutely.io.read import sources
+    from eutely.io.relabel import FOLDER
+    from eutely.io.written import refuse_folder, refuse_to_replace
     from eutely.tasks.annotate import annotate as annotate_specimens
-    from eutely.tasks.outputs import PAGE, report_of_annotations, write_page
+    from eutely.tasks.outputs import PAGE, report_of_annotations, write_annotated_page
+    from eutely.tasks.relabel import with_minimum, write_label_copies
 
     check_folder(output)
+    refuse_folder(output, inputs)
     run_on = threads_or_dask(workers, dask)
+    files = sources(inputs)
+    read = [*(file.path for file in files), Path(atlas), *([] if pins is None else [pins])]
+
+    def refuse(specimens: Sequence[str]) -> None:
+        """Refuse to replace what was read, by the names of specimens."""
+        copies = [output / FOLDER / f"{name}.tif" for name in specimens if labels]
+        tables = [output / name for name in [*written_files(specimens, table), PAGE]]
+        refuse_to_replace([*tables, *copies], read)
+
+    refuse([file.name for file in files])  # before anything is read
+    if labels and not any(file.kind == "volume" for file in files):
+        raise EutelyError("--labels: no input is a label volume; leave it out")
     cells = open_atlas(atlas)
     known = None if pins is None else read_pins(pins)
-    specimens = read_specimens(inputs, voxel_size, quiet)
+    readings = read_inputs(inputs, voxel_size, quiet)
+    specimens = [reading.specimen for reading in readings]
+    check_names(specimen.name for specimen in specimens)
+    refuse([specimen.name for specimen in specimens])
+    if not any(cells.names):
+        log.warning(
+            "%s has no names: the column name will be empty; give its cells names with "
+            "'eutely name %s NAMED_SPECIMENS'", atlas, atlas,
+        )  # fmt: skip
     with progress_bar(quiet) as progress:
         annotations = annotate_specimens(
             cells,
@@ -78,13 +138,59 @@ def annotate(
             workers=run_on,
             progress=progress,
         )
-    write_annotations(annotations, cells.names, output, min_confidence)
-    write_page(output, cells, report_of_annotations(annotations, cells, specimens, command()))
-    if not quiet:
-        nuclei = sum(map(len, annotations))
-        matched = sum(int((annotation.cells >= 0).sum()) for annotation in annotations)
-        sure = sum(int((annotation.confidence >= SURE).sum()) for annotation in annotations)
+        write_annotations(
+            annotations, cells.names, output, min_confidence, specimens=specimens, table=table
+        )
+        if labels:
+            chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
+            copies = volumes_of(files, readings, voxel_size)
+            write_label_copies(output / FOLDER, copies, chosen, cells.names, progress)
+    content = report_of_annotations(annotations, cells, specimens, command())
+    write_annotated_page(output, cells, content)
+    numbers = summary(annotations, output)
+    if json_summary:
+        typer.echo(json.dumps(numbers, indent=1))
+    elif not quiet:
         say(
-            f"{matched} of {nuclei} nuclei of {len(annotations)} specimens have a cell, {sure} of "
+            f"{numbers['matched']} of {counted(numbers['nuclei'], 'nucleus', 'nuclei')} of "
+            f"{counted(len(annotations), 'specimen')} have a cell, {numbers['confident']} of "
             f"them with confidence {SURE} or more; look first at {output / PAGE}"
         )
+
+
+def volumes_of(
+    files: "Sequence[Source]", readings: "Sequence[Reading]", voxel_size: str | None
+) -> "list[Callable[[], AbstractContextManager[Volume]] | None]":
+    """Return for each specimen how to open its label volume; None where it came from a table."""
+    from eutely.io.read import voxel_triple
+    from eutely.io.volumes import open_volume
+
+    size = voxel_triple(parse_voxel_size(voxel_size))
+    by_name = {file.name: file for file in files if file.kind == "volume"}
+    found = [by_name.get(reading.specimen.name) for reading in readings]
+    return [
+        None if file is None else partial(open_volume, file.path, size, file.dataset)
+        for file in found
+    ]
+
+
+def summary(annotations: "Sequence[Annotation]", output: Path) -> dict[str, Any]:
+    """Return the numbers of an annotation, for JSON."""
+    specimens: list[dict[str, Any]] = [
+        {
+            "specimen": annotation.specimen,
+            "nuclei": len(annotation),
+            "matched": int((annotation.cells >= 0).sum()),
+            "named": sum(map(bool, annotation.names)),
+            "confident": int((annotation.confidence >= SURE).sum()),
+            "cost": annotation.cost,
+        }
+        for annotation in annotations
+    ]
+    keys = ("nuclei", "matched", "named", "confident")
+    return {
+        "output": str(output),
+        **{key: sum(row[key] for row in specimens) for key in keys},
+        "confident_from": SURE,
+        "specimens": specimens,
+    }

@@ -17,6 +17,7 @@ from eutely.cli.common import (
     VoxelSize,
     Workers,
     command,
+    counted,
     progress_bar,
     read_specimens,
     say,
@@ -104,6 +105,10 @@ def build(
         raise ConfigError(
             "--trials and --learn-on need the method 'learn'; add --preset paper, or leave them out"
         )
+    if config is not None and config.resolve() == (output / "config.toml").resolve():
+        raise ConfigError(
+            f"{config} is written by the run itself; copy it to another place and give that"
+        )
     run_on = threads_or_dask(workers, dask)
     specimens = read_specimens(inputs, voxel_size, quiet)
     if pins is not None and no_pins:
@@ -143,8 +148,8 @@ def summarise(built: "Built", output: Path) -> None:
     atlas = built.atlas
     rare = f" ({int(atlas.rare.sum())} of them rare)" if atlas.rare.any() else ""
     say(
-        f"{len(atlas)} cells{rare} in {len(built.specimens)} specimens; an atlas of other "
-        f"specimens confirms {built.consistency().mean():.1%} of their nuclei"
+        f"{counted(len(atlas), 'cell')}{rare} in {len(built.specimens)} specimens; an atlas of "
+        f"other specimens confirms {built.consistency().mean():.1%} of their nuclei"
     )
     say(f"atlas: {output / 'atlas.h5'}, report: {output / 'report.html'}")
     if built.outliers:
@@ -174,7 +179,7 @@ def demo(
     from eutely.evaluation import evaluation, score
     from eutely.io.annotations import write_annotations
     from eutely.io.atlas import write_atlas
-    from eutely.tasks.outputs import report_of_annotations, write_page
+    from eutely.tasks.outputs import report_of_annotations, write_annotated_page
 
     def report(line: str) -> None:
         if not quiet:
@@ -192,8 +197,10 @@ def demo(
         write_atlas(atlas, named)
         report(f"{sum(map(bool, atlas.names))} cells named after {NAMED} specimens: {named}")
         annotations = eutely.annotate(atlas, new, workers=workers, progress=progress)
-    write_annotations(annotations, atlas.names, annotated)
-    write_page(annotated, atlas, report_of_annotations(annotations, atlas, new, "eutely demo"))
+    write_annotations(annotations, atlas.names, annotated, specimens=new)
+    write_annotated_page(
+        annotated, atlas, report_of_annotations(annotations, atlas, new, "eutely demo")
+    )
     accuracy = evaluation(
         score(specimen, annotation.names)
         for specimen, annotation in zip(new, annotations, strict=True)

@@ -70,7 +70,9 @@ VoxelSize = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Threads on this machine.", show_default="one per core"),
+    typer.Option(
+        "--workers", "-j", metavar="N", help="Threads on this machine.", show_default="one per core"
+    ),
 ]
 Dask = Annotated[
     str | None,
@@ -107,6 +109,11 @@ def start_log(verbose: bool, quiet: bool) -> None:
 def say(line: str, style: str = "", console: Console = out) -> None:
     """Print a line literally: no markup, no colours for numbers, no line breaks added."""
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """Return a count with its noun; the plural ends in "s" unless given."""
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
 def command() -> str:

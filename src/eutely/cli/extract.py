@@ -13,6 +13,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     check_folder,
+    counted,
     parse_voxel_size,
     read_specimens,
     say,
@@ -43,19 +44,33 @@ def extract(
 ) -> None:
     """Turn label volumes into tables of nuclei: position, size and orientation of each.
 
-    One table per specimen, named after it. If any input is bad, no table is written.
+    One table per specimen, named after it. If any input is bad, no table is written. Tables in the
+    folder that were changed by hand are kept as .bak.
 
     Example: eutely extract segmentations/ -o nuclei --voxel-size 0.1,0.1,0.5
     """
     start_log(verbose, quiet)
+    from eutely.io.read import sources
     from eutely.io.tables import write_tables
+    from eutely.io.written import refuse_folder, refuse_to_replace, tables_in
 
     check_folder(output)
+    refuse_folder(output, inputs)
+    files = sources(inputs)
+    refuse_to_replace(
+        [output / f"{file.name}.{format}" for file in files], [file.path for file in files]
+    )
     specimens = read_specimens(inputs, voxel_size, quiet)
-    write_tables(specimens, output, f".{format}")
+    refuse_to_replace(
+        [output / f"{specimen.name}.{format}" for specimen in specimens],
+        [file.path for file in files],
+    )
+    with tables_in(output) as aside:
+        write_tables(specimens, aside, f".{format}")
     if not quiet:
-        nuclei = sum(map(len, specimens))
-        say(f"{nuclei} nuclei, {len(specimens)} tables in {output}; next: eutely check {output}")
+        nuclei = counted(sum(map(len, specimens)), "nucleus", "nuclei")
+        tables = counted(len(specimens), "table")
+        say(f"{nuclei}, {tables} in {output}; next: eutely check {output}")
 
 
 def transfer(
@@ -101,8 +116,13 @@ def transfer(
     from eutely.io.read import paired_planes, read_names, sources
     from eutely.io.tables import write_table
     from eutely.io.whole import write_text
+    from eutely.io.written import refuse_other_kind, refuse_to_replace, table_at
     from eutely.tasks.transfer import by_distance, by_overlap
 
+    read = [truth, predicted, *([] if names is None else [names])]
+    refuse_to_replace([output, *([] if json_file is None else [json_file])], read)
+    if json_file is not None:
+        refuse_other_kind(json_file)
     size = parse_voxel_size(voxel_size)
     true, guess = read_single(truth, size), read_single(predicted, size)
     if names is not None:
@@ -114,7 +134,8 @@ def transfer(
             result = by_overlap(true, guess, planes)
     else:
         result = by_distance(true, guess, limit)
-    write_table(result.predicted, output)
+    with table_at(output) as aside:
+        write_table(result.predicted, aside)
     numbers = summary(true, guess, result)
     if json_file is not None:
         write_text(json_file, json.dumps(numbers, indent=2) + "\n")

@@ -1,6 +1,7 @@
 """``eutely name``: names for the cells of an atlas; ``eutely evaluate``: how many are right."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -15,13 +16,16 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     Workers,
+    counted,
     progress_bar,
     read_specimens,
     say,
     start_log,
     threads_or_dask,
 )
-from eutely.errors import WriteError
+from eutely.errors import ReadError, WriteError
+
+log = logging.getLogger("eutely")
 
 
 def name(
@@ -47,26 +51,48 @@ def name(
 
     Each specimen is matched with the atlas; a cell gets the name that most of its nuclei have, the
     clearest cells first, and no name is given twice. Without -o the file ATLAS is replaced, in a
-    run folder its atlas.h5.
+    run folder its atlas.h5; an atlas that had other names is kept as .bak.
 
     Example: eutely name run named_worms/
     """
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas, write_atlas
+    from eutely.io.read import sources
+    from eutely.io.whole import keep_copy
+    from eutely.io.written import refuse_to_replace
     from eutely.tasks.evaluate import name as name_cells
 
     target = named_file(atlas, output)
     run_on = threads_or_dask(workers, dask)
     unnamed = open_atlas(atlas)
+    refuse_to_replace([target], [file.path for file in sources(inputs)])
+    before = names_in(target)
     specimens = read_specimens(inputs, voxel_size, quiet)
     with progress_bar(quiet) as progress:
         named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
+    if any(before) and before != named.names:
+        log.warning(
+            "%s had %s already, which are replaced; it is kept as %s",
+            target, counted(sum(map(bool, before)), "name"), keep_copy(target).name,
+        )  # fmt: skip
     write_atlas(named, target)
     if not quiet:
         say(
             f"{sum(map(bool, named.names))} of {len(named)} cells named, in {target}; "
             f"next: eutely annotate {target} NEW_SPECIMENS -o DIR"
         )
+
+
+def names_in(target: Path) -> tuple[str, ...]:
+    """Return the names of the atlas that is about to be replaced; () where there is none."""
+    from eutely.io.atlas import read_atlas
+
+    if not target.exists():
+        return ()
+    try:
+        return read_atlas(target).names
+    except ReadError as error:
+        raise WriteError(f"{target} is there already and is no atlas; give -o another") from error
 
 
 def named_file(atlas: str, output: Path | None) -> Path:
@@ -107,9 +133,14 @@ def evaluate(
     """
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
+    from eutely.io.read import sources
     from eutely.io.whole import write_text
+    from eutely.io.written import refuse_other_kind, refuse_to_replace
     from eutely.tasks.evaluate import evaluate as evaluate_specimens
 
+    if json_file is not None:
+        refuse_to_replace([json_file], [Path(atlas), *(file.path for file in sources(inputs))])
+        refuse_other_kind(json_file)
     run_on = threads_or_dask(workers, dask)
     named = open_atlas(atlas)
     specimens = read_specimens(inputs, voxel_size, quiet)

@@ -158,6 +158,7 @@ def write_cohort(
     from eutely import __version__
     from eutely.io.tables import write_table
     from eutely.io.whole import whole
+    from eutely.io.written import hash_of
 
     with whole(output.resolve()) as folder:
         folder.mkdir()
@@ -171,10 +172,12 @@ def write_cohort(
         if format not in TABLES or not names:
             (folder / TRUTH).parent.mkdir()
             write_table(truth, folder / TRUTH)
+        entries = sorted(folder.iterdir())
         record = {
             "eutely": __version__,
             "parameters": dict(parameters),
-            "entries": sorted([RECORD, *(entry.name for entry in folder.iterdir())]),
+            "entries": sorted([RECORD, *(entry.name for entry in entries)]),
+            "hashes": {entry.name: hash_of(entry) for entry in entries},
         }
         (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
@@ -204,19 +207,31 @@ def write_volumes(
 
 def refuse_to_destroy(output: Path, force: bool) -> None:
     """Raise an error if a folder holds anything but an earlier simulation, unless ``force``."""
+    from eutely.io.written import hash_of
+
     check_folder(output)
     if not output.is_dir():
         return
     if Path.cwd().resolve().is_relative_to(output.resolve()):
         raise WriteError(f"{output} is the current folder or holds it; give another folder")
-    entries = {entry.name for entry in output.iterdir()}
-    try:
-        simulated = set(json.loads((output / RECORD).read_text(encoding="utf-8"))["entries"])
-    except (OSError, ValueError, KeyError, TypeError):
-        simulated = set()
-    foreign = sorted(entries - simulated)
+    made = hashes_of_simulation(output)
+    foreign = sorted(
+        entry.name
+        for entry in output.iterdir()
+        if entry.name not in made or made[entry.name] not in ("", hash_of(entry))
+    )
     if foreign and not force:
         raise WriteError(
-            f"{output} holds {foreign[0]}, which no earlier simulation wrote; give another folder, "
-            "or --force to replace this folder with all that is in it"
+            f"{output} holds {foreign[0]}, which no earlier simulation wrote like that; give "
+            "another folder, or --force to replace this folder with all that is in it"
         )
+
+
+def hashes_of_simulation(folder: Path) -> dict[str, str]:
+    """Return the entries of a simulated folder and their hashes, "" where not known."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        hashes = record.get("hashes", {})
+        return {str(name): str(hashes.get(name, "")) for name in record["entries"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}

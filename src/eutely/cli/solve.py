@@ -95,7 +95,11 @@ def solve(
     start_log(verbose, quiet)
     from eutely.io.dd import read_dd
     from eutely.io.whole import write_text
+    from eutely.io.written import refuse_other_kind, refuse_to_replace
 
+    if output is not None:
+        refuse_to_replace([output], [problem])
+        refuse_other_kind(output)
     pairs = read_dd(problem)
     options = Options(mode, effort.value, time_limit, bound, seed)
     several = max(h for _, h, _ in pairs) > 1
@@ -236,9 +240,12 @@ def match(
     Example: eutely match worm1.csv worm2.csv -o pairs.csv
     """
     start_log(verbose, quiet)
-    from eutely.io.whole import write_text
+    from eutely.io.read import sources
+    from eutely.io.written import refuse_to_replace, table_at
     from eutely.tasks.match import match as match_specimens
 
+    if output is not None:
+        refuse_to_replace([output], [file.path for file in sources([first, second])])
     specimens = read_specimens([first, second], voxel_size, quiet)
     if len(specimens) != 2:
         raise ReadError(
@@ -254,7 +261,8 @@ def match(
     if output is None:
         sys.stdout.write(table.getvalue())
     else:
-        write_text(output, table.getvalue())
+        with table_at(output) as aside:
+            aside.write_text(table.getvalue(), encoding="utf-8", newline="")
     if not quiet:
         matched = int((result.partners >= 0).sum())
         say(f"{matched} of {len(a)} nuclei of {a.name} matched with {b.name} ({len(b)})", "", err)

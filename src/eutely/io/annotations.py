@@ -1,25 +1,34 @@
-"""Tables of annotated nuclei, one per specimen, and of pins: nuclei whose cell a person settled."""
+"""Tables of annotated nuclei, and of pins: nuclei whose cell a person settled."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eutely.annotation import Annotation
 from eutely.cliques import UNMATCHED
 from eutely.errors import ReadError, WriteError
+from eutely.io.names import read_nucleus_table
+from eutely.io.text import whole_numbers
 from eutely.io.whole import whole
+from eutely.io.written import tables_in
+from eutely.specimen import Specimen
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = ("id", "cell", "name", "confidence", "alternatives")
 """Columns of the table of a specimen."""
 
 FIRST = "look-here-first.csv"
 """Table of the least certain nuclei of all specimens; its first column is the specimen."""
+
+ALL = "annotations"
+"""Table of all nuclei of all specimens, with their coordinates; ``.csv`` or ``.parquet``."""
 
 DOUBTFUL = 0.1
 """Fraction of the matched nuclei of each specimen in that table: the least certain ones."""
@@ -38,8 +47,13 @@ def write_annotations(
     names: Sequence[str],
     folder: Path,
     min_confidence: float = 0.0,
+    *,
+    specimens: Sequence[Specimen] = (),
+    table: str = "csv",
 ) -> None:
-    """Write ``<specimen>.csv`` for each specimen, and the table of doubtful nuclei.
+    """Write ``<specimen>.csv`` for each specimen, the doubtful nuclei, and one table of all.
+
+    Tables in the folder that a person has changed are kept as ``.bak``.
 
     Parameters
     ----------
@@ -52,20 +66,77 @@ def write_annotations(
     min_confidence
         nuclei with a lower confidence get no cell and no name; their cell becomes the first
         alternative.
+    specimens
+        that the annotations are about, for the table of all: coordinates, radii and features; ()
+        for no such table.
+    table
+        format of the table of all: ``csv`` or ``parquet``.
     """
+    check_names([annotation.specimen for annotation in annotations])
     tables: dict[str, list[Row]] = {}
     for annotation in annotations:
-        name = f"{annotation.specimen}.csv"
-        if Path(name).name != name or name.startswith(".") or name == FIRST:
-            raise WriteError(f"'{name}' cannot be the name of a file; rename the specimen")
-        tables[name] = [COLUMNS, *_rows(annotation, names, min_confidence)]
+        nuclei = _rows(annotation, names, min_confidence)
+        tables[f"{annotation.specimen}.csv"] = [COLUMNS, *nuclei]
     doubtful = (row for annotation in annotations for row in _doubtful(annotation, names))
     tables[FIRST] = [("specimen", *COLUMNS), *doubtful]
-    with ExitStack() as stack:  # the files appear when the stack is left
+    with tables_in(folder) as aside:
         for name, rows in tables.items():
-            aside = stack.enter_context(whole(folder / name))
-            with aside.open("w", newline="", encoding="utf-8") as file:
+            with (aside / name).open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator="\n").writerows(rows)
+        if specimens:
+            whole_table = tidy(annotations, specimens, min_confidence)
+            if table == "parquet":
+                whole_table.to_parquet(aside / f"{ALL}.parquet", index=False)
+            else:
+                whole_table.to_csv(aside / f"{ALL}.csv", index=False, lineterminator="\n")
+
+
+def written_files(specimens: Iterable[str], table: str = "csv") -> list[str]:
+    """Return the names of the files that `write_annotations` writes about these specimens."""
+    return [*(f"{name}.csv" for name in specimens), FIRST, f"{ALL}.{table}"]
+
+
+def check_names(specimens: Iterable[str]) -> None:
+    """Raise an error if a specimen's name cannot be that of its table."""
+    for specimen in specimens:
+        name = f"{specimen}.csv"
+        if Path(name).name != name or name.startswith(".") or name in (FIRST, f"{ALL}.csv"):
+            raise WriteError(f"'{name}' cannot be the name of a file; rename the specimen")
+
+
+def tidy(
+    annotations: Sequence[Annotation], specimens: Sequence[Specimen], min_confidence: float = 0.0
+) -> pd.DataFrame:
+    """Return one table of all specimens, one row per nucleus in input order.
+
+    Columns: specimen, id, cell, name, confidence, x, y, z, unit (coordinates of the input), r1,
+    r2, r3, then all features. A feature that has the name of one of these columns gets the prefix
+    ``input_``.
+    """
+    import pandas as pd
+
+    tables = []
+    for annotation, specimen in zip(annotations, specimens, strict=True):
+        known = (annotation.cells != UNMATCHED) & ~(annotation.confidence < min_confidence)
+        cells = pd.array(np.where(known, annotation.cells, 0), dtype="Int64")
+        cells[~known] = pd.NA
+        named = zip(annotation.names, known.tolist(), strict=True)
+        columns: dict[str, Any] = {
+            "specimen": specimen.name,
+            "id": specimen.ids,
+            "cell": cells,
+            "name": [name if sure else "" for name, sure in named],
+            "confidence": np.where(known, annotation.confidence.round(4), np.nan),
+            **dict(zip("xyz", specimen.centroids.T, strict=True)),
+            "unit": specimen.unit,
+            **dict(zip(("r1", "r2", "r3"), specimen.radii.T, strict=True)),
+        }
+        features = {
+            f"input_{key}" if key in columns else key: values
+            for key, values in specimen.features.items()
+        }
+        tables.append(pd.DataFrame(columns | features))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _rows(
@@ -104,38 +175,33 @@ def _doubtful(annotation: Annotation, names: Sequence[str]) -> Iterator[Row]:
 
 
 def read_pins(path: Path) -> Pins:
-    """Read a table with the columns specimen, id, and name or cell.
+    """Read nuclei whose cell is settled, by id, with a name or the number of a cell.
 
-    If both are given, the name counts; if neither is given, the nucleus is no cell.
+    A name counts more than a number; without either, the nucleus is no cell. A table that ``eutely
+    annotate`` wrote is taken too: it belongs to the specimen that it is called after, and its empty
+    rows stay open. An id twice, or neither a column ``name`` nor ``cell``, is an error.
     """
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return _pins(csv.DictReader(file), path)
-    except OSError as error:
-        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ReadError(f"{path} is not a CSV table: {error}") from error
-
-
-def _pins(reader: csv.DictReader[str], path: Path) -> Pins:
-    columns = reader.fieldnames or ()
-    if not {"specimen", "id"} <= set(columns):
+    rows = read_nucleus_table(path, expected="specimen, id, and name or cell")
+    fields, lines = rows.table.fields, rows.table.lines
+    annotated = "confidence" in fields
+    if rows.specimens is None and not annotated:
         raise ReadError(
-            f"{path}: no columns specimen and id (found: {', '.join(columns) or 'none'}); "
-            "expected specimen, id, name"
+            f"{path}: no columns specimen and id (found: {rows.table.found()}); expected specimen, "
+            "id, name"
         )
+    if not {"name", "cell"} & set(fields):
+        raise ReadError(
+            f"{path}: no column name or cell (found: {rows.table.found()}); expected specimen, id, "
+            "name"
+        )
+    specimens = rows.specimens or [path.stem] * len(rows.ids)
     pins: Pins = {}
-    for row in reader:
-        try:
-            key = (row["specimen"].strip(), int(row["id"]))
-            name = (row.get("name") or "").strip()
-            cell = (row.get("cell") or "").strip()
-            pins[key] = int(cell) if cell and not name else name
-        except (KeyError, AttributeError, TypeError, ValueError) as error:
-            raise ReadError(
-                f"{path}, line {reader.line_num}: expected the columns specimen, id (a whole "
-                "number), and name or cell"
-            ) from error
+    columns = (rows.column("name"), rows.column("cell"), lines)
+    for specimen, id_, name, cell, line in zip(specimens, rows.ids, *columns, strict=True):
+        if cell and not name:
+            pins[specimen, id_] = int(whole_numbers([cell], "cell", str(path), [line])[0])
+        elif name or not annotated:
+            pins[specimen, id_] = name
     return pins
 
 

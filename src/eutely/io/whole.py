@@ -1,5 +1,6 @@
 """Outputs that are written completely or not at all: to a temporary path, then renamed."""
 
+import filecmp
 import os
 import shutil
 from collections.abc import Iterator
@@ -38,10 +39,20 @@ def whole(path: Path) -> Iterator[Path]:
             aside.unlink()
 
 
-def keep_copy(path: Path) -> None:
-    """Keep a file that is about to be replaced as ``<name>.bak``."""
-    with whole(path.with_name(path.name + ".bak")) as aside:
+def keep_copy(path: Path) -> Path:
+    """Keep a file that is about to be replaced as ``<name>.bak``; return the path of the copy.
+
+    An earlier copy with other content stays: the next one is ``<name>.bak2``, and so on.
+    """
+    number = 1
+    while True:
+        copy = path.with_name(f"{path.name}.bak{number if number > 1 else ''}")
+        if not copy.exists() or filecmp.cmp(path, copy, shallow=False):
+            break
+        number += 1
+    with whole(copy) as aside:
         shutil.copyfile(path, aside)
+    return copy
 
 
 def write_text(path: Path, text: str) -> None:

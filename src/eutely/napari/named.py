@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import colorsys
-import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +14,13 @@ from scipy import ndimage
 
 from eutely.errors import ReadError
 from eutely.io.annotations import COLUMNS
+from eutely.io.relabel import Colour, colour_of
 
 REQUIRED = COLUMNS[:4]
 """Columns that a table of ``eutely annotate`` begins with; more may follow."""
 
-GREY = (0.5, 0.5, 0.5, 1.0)
-"""Colour of nuclei without a cell."""
-
 CLEAR = (0.0, 0.0, 0.0, 0.0)
 """Colour of the background."""
-
-Colour = tuple[float, float, float, float]
-"""Red, green, blue and opacity, 0 to 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,16 +71,6 @@ class Named:
             label: colour_of(name)
             for label, name in zip(self.ids.tolist(), self.names, strict=True)
         }
-
-
-def colour_of(name: str) -> Colour:
-    """Return the colour of a cell, which depends only on its name; grey without a name."""
-    if not name:
-        return GREY
-    digest = hashlib.sha256(name.strip().upper().encode()).digest()
-    lightness, saturation = 0.5 + 0.2 * digest[4] / 255, 0.6 + 0.35 * digest[5] / 255
-    hue = int.from_bytes(digest[:4], "big") / 2**32
-    return (*colorsys.hls_to_rgb(hue, lightness, saturation), 1.0)
 
 
 def as_pin(name: str) -> str | int:

@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
+from eutely.io.relabel import GREY, Colour, colour_of
 from eutely.io.volumes import SUFFIXES, open_volume
 from eutely.io.volumes.volume import VoxelSize
 from eutely.napari.named import (
     CLEAR,
-    GREY,
-    Colour,
     Named,
     centroids,
-    colour_of,
     is_annotation,
     read_named,
 )

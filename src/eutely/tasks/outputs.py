@@ -34,6 +34,9 @@ ATLAS, CLIQUES, PARAMETERS = "atlas.h5", "cliques.csv", "parameters.json"
 REPORT, PAGE = "report.npz", "report.html"
 """What the page of a run shows besides the atlas, to write it again; and the page."""
 
+ATLAS_USED = "atlas.npz"
+"""Copy of the atlas in a folder of annotations, to write their page again."""
+
 
 def write_build(built: Built, config: Config, run: RunFolder) -> None:
     """Write the atlas, ``cliques.csv``, ``parameters.json`` and the report of a run."""
@@ -162,12 +165,25 @@ def write_page(folder: Path, atlas: Atlas, report: Report) -> None:
     write_text(folder / PAGE, render(_with_names(atlas, report), report))
 
 
+def write_annotated_page(folder: Path, atlas: Atlas, report: Report) -> None:
+    """Write the page about annotated specimens, and what is needed to write it again."""
+    write_record(folder / REPORT, pack(report))
+    write_record(folder / ATLAS_USED, pack(atlas))
+    write_page(folder, atlas, report)
+
+
 def read_report(folder: Path) -> tuple[Atlas, Report]:
-    """Return the atlas of a run folder, and what its page shows besides."""
+    """Return the atlas of a run or of annotations, and what its page shows besides."""
     if not (folder / REPORT).exists():
-        raise ReadError(f"{folder} holds no finished run (no {REPORT}); run eutely build first")
+        raise ReadError(
+            f"{folder} holds no finished run and no annotations (no {REPORT}); run eutely build "
+            "or eutely annotate first"
+        )
     report = unpack(read_record(folder / REPORT), Report)
-    atlas = read_atlas(folder / ATLAS)
+    if (folder / ATLAS).exists() or not (folder / ATLAS_USED).exists():
+        atlas = read_atlas(folder / ATLAS)
+    else:
+        atlas = unpack(read_record(folder / ATLAS_USED), Atlas)
     report.check(atlas)
     return _with_names(atlas, report), report
 

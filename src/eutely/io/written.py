@@ -1,0 +1,135 @@
+"""Outputs beside what people made: inputs are never replaced, tables corrected by hand are kept.
+
+A folder of outputs holds a small record, ``.eutely.json``: the hash of each table as eutely wrote
+it. A table with another hash was changed by hand since, or is not eutely's at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+from eutely.errors import WriteError
+from eutely.io.whole import keep_copy, whole, write_text
+
+log = logging.getLogger("eutely")
+
+RECORD = ".eutely.json"
+"""File name -> SHA-256 of what eutely wrote."""
+
+
+def refuse_to_replace(written: Iterable[Path], read: Iterable[Path]) -> None:
+    """Raise an error if a file to write was read, or is part of a folder that was read (Zarr)."""
+    inputs = [path.resolve() for path in read]
+    for path in written:
+        target = path.resolve()
+        for given in inputs:
+            if _same(target, given) or (given.is_dir() and target.is_relative_to(given)):
+                raise WriteError(f"{path} is an input and would be replaced; give -o another name")
+
+
+def refuse_folder(output: Path, inputs: Iterable[Path]) -> None:
+    """Raise an error if the folder for the outputs is a folder of inputs."""
+    for given in inputs:
+        if given.is_dir() and _same(output.resolve(), given.resolve()):
+            raise WriteError(f"{output} is the folder of the inputs; give -o another folder")
+
+
+def _same(first: Path, second: Path) -> bool:
+    """Tell whether two resolved paths are one file, also by a link or in another spelling."""
+    if first == second:
+        return True
+    try:
+        return os.path.samefile(first, second)
+    except OSError:
+        return False
+
+
+@contextmanager
+def tables_in(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder; the files in it move to ``folder`` if the block succeeds.
+
+    A file that is there already and was not written by eutely, or was changed since, is kept as
+    ``<name>.bak``, and a warning says so.
+    """
+    new, before = not folder.exists(), _record(folder)
+    aside = folder / f".{uuid4().hex[:8]}.tables"
+    try:
+        aside.mkdir(parents=True)
+        yield aside
+        hashes = {path.name: _hash(path) for path in sorted(aside.iterdir())}
+        for name, hash_ in hashes.items():
+            if (folder / name).is_file() and _hash(folder / name) not in (before.get(name), hash_):
+                _keep(folder / name)
+        for name in hashes:
+            (aside / name).replace(folder / name)
+        write_text(folder / RECORD, json.dumps(before | hashes, indent=1, sort_keys=True) + "\n")
+    except OSError as error:
+        raise WriteError(f"cannot write into {folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+        if new and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+@contextmanager
+def table_at(path: Path) -> Iterator[Path]:
+    """Yield a temporary path with the same name; it becomes ``path`` if the block succeeds.
+
+    A file at ``path`` with other content is kept as ``<name>.bak``, and a warning says so.
+    """
+    if path.is_dir():
+        raise WriteError(f"{path} is a folder; give a file, like {path / 'table.csv'}")
+    with whole(path) as aside, TemporaryDirectory() as folder:
+        yield Path(folder, path.name)
+        shutil.copyfile(Path(folder, path.name), aside)
+        if path.is_file() and _hash(path) != _hash(aside):
+            _keep(path)
+
+
+def _keep(path: Path) -> None:
+    """Keep a copy of a file that a person may have made, and say so."""
+    log.warning("%s was there with other content; it is kept as %s", path, keep_copy(path).name)
+
+
+def _record(folder: Path) -> dict[str, str]:
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_of(path: Path) -> str:
+    """Return the SHA-256 of a file, or of all names and files in a folder."""
+    if not path.is_dir():
+        return _hash(path)
+    entries = sorted(entry for entry in path.rglob("*") if entry.is_file())
+    lines = [f"{entry.relative_to(path).as_posix()} {_hash(entry)}" for entry in entries]
+    return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
+
+
+def refuse_other_kind(path: Path) -> None:
+    """Raise an error if a file for JSON is there already and is no JSON."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(64).lstrip()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+    if begin and begin[:1] not in b"{[":
+        raise WriteError(f"{path} is there already and is no JSON; give --json another name")
