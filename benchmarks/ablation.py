@@ -1,4 +1,4 @@
-"""What each step beyond the paper is worth: the default preset without it.
+"""What each part of the default preset contributes: the preset without it.
 
 Run ``python benchmarks/ablation.py [ROW ...] [--workers N]``; it needs the real data
 (``EUTELY_DATA``). Atlases from 40 of the training worms, without names, tried on 30 others of them;
@@ -50,12 +50,12 @@ COLUMNS = {
 
 
 def spread_of(atlas: Atlas) -> float:
-    """Return how far cells scatter about where their neighbours say, in the mean over axes."""
+    """Return the standard deviation of cells given their neighbours, geometric mean over axes."""
     return float(np.exp(np.linalg.slogdet(atlas.conditionals)[1].mean() / 6))
 
 
 def compute(name: str, workers: int) -> None:
-    """Build, count, keep."""
+    """Build an atlas with the settings of one row, evaluate it and keep the figures."""
     every = worms()
     order = np.random.default_rng(0).permutation(len(every))
     train = [every[number] for number in order[:40].tolist()]

@@ -35,7 +35,7 @@ PROPERTIES = ("label", "centroid", "inertia_tensor")
 
 
 def draw(shape: tuple[int, int, int], count: int) -> np.ndarray:
-    """Draw ellipsoids of 6 to 12 voxels at random places; later ones win where they meet."""
+    """Draw ellipsoids of 6 to 12 voxels at random places; later ones cover earlier ones."""
     random = np.random.default_rng(0)
     labels = np.zeros(shape, dtype=np.uint16)
     for label in range(1, count + 1):
@@ -61,22 +61,22 @@ def write(labels: np.ndarray, folder: Path) -> dict[str, Path]:
         "TIFF, zlib": folder / "zlib.tif",
         "Zarr": folder / "chunked.zarr",
     }
-    told = {"axes": "ZYX", **{f"PhysicalSize{axis}": 1.0 for axis in "XYZ"}}
-    tifffile.imwrite(paths["TIFF"], labels, ome=True, metadata=told)
+    metadata = {"axes": "ZYX", **{f"PhysicalSize{axis}": 1.0 for axis in "XYZ"}}
+    tifffile.imwrite(paths["TIFF"], labels, ome=True, metadata=metadata)
     write_volume(labels, paths["TIFF, zlib"], 1.0)
     write_volume(labels, paths["Zarr"], 1.0)
     return paths
 
 
 def race(ours: Callable[[], object], peers: Callable[[], object], repeats: int) -> dict[str, float]:
-    """Return the best times of both, which take turns, so that both meet the same machine."""
+    """Return the best times of both, measured in turn under the same load."""
     seconds: dict[str, list[float]] = {"eutely_s": [], "peer_s": []}
     for _ in range(repeats):
-        for who, work in zip(seconds, (ours, peers), strict=True):
+        for program, work in zip(seconds, (ours, peers), strict=True):
             start = time.perf_counter()
             work()
-            seconds[who].append(time.perf_counter() - start)
-    return {who: min(some) for who, some in seconds.items()}
+            seconds[program].append(time.perf_counter() - start)
+    return {program: min(some) for program, some in seconds.items()}
 
 
 def peak() -> int:
@@ -91,14 +91,14 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def measure_memory(who: str, path: Path) -> None:
+def measure_memory(program: str, path: Path) -> None:
     """Read and measure one file; print the peak resident size (a process of its own runs this)."""
-    work_from_file(who, path)
+    work_from_file(program, path)
     print(peak())
 
 
-def work_from_file(who: str, path: Path) -> None:
-    if who == "eutely":
+def work_from_file(program: str, path: Path) -> None:
+    if program == "eutely":
         import eutely
 
         eutely.read(path)
@@ -116,16 +116,16 @@ def work_from_file(who: str, path: Path) -> None:
     regionprops_table(labels, properties=PROPERTIES)
 
 
-def memory_of(who: str, path: Path, tiny: Path) -> int:
+def memory_of(program: str, path: Path, tiny: Path) -> int:
     sizes = []
     for file in (path, tiny):
-        command = [sys.executable, __file__, "--memory", who, str(file)]
+        command = [sys.executable, __file__, "--memory", program, str(file)]
         sizes.append(int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
     return sizes[0] - sizes[1]
 
 
 def in_memory(labels: np.ndarray, repeats: int) -> dict[str, float]:
-    """Return the times of both for a volume in memory, after a look at their agreement."""
+    """Return the times of both for a volume in memory, after a check that they agree."""
     from skimage.measure import regionprops_table
 
     from eutely.nuclei import measure
@@ -162,10 +162,10 @@ def main() -> None:
         tiny = write(draw((40, 40, 200), 8), folder / "tiny")
         rows.append({"from": "memory", **in_memory(labels, options.repeats)})
         for kind, path in paths.items():
-            ours, peers = (partial(work_from_file, who, path) for who in ("eutely", "peer"))
+            ours, peers = (partial(work_from_file, program, path) for program in ("eutely", "peer"))
             row = {"from": kind, **race(ours, peers, options.repeats)}
-            for who in ("eutely", "peer"):
-                row[f"{who}_peak"] = memory_of(who, path, tiny[kind]) / volume
+            for program in ("eutely", "peer"):
+                row[f"{program}_peak"] = memory_of(program, path, tiny[kind]) / volume
             rows.append(row)
     print(f"{'from':12} {'eutely':>9} {'skimage':>9} {'ratio':>6}   peak memory / volume")
     for row in rows:

@@ -1,4 +1,4 @@
-"""What benchmarks share: times of one core, tables, and figures that are kept by section."""
+"""Shared by all benchmarks: times on one core, tables, and results kept by section."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
 
 
 def one_core() -> None:
-    """Stay on one core, as everything compared does."""
+    """Run this process on one core, as for all programs that are compared."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
@@ -47,22 +47,22 @@ def spread(accuracies: NDArray[np.float64]) -> Figures:
 
 
 def memory() -> float:
-    """Return the memory that this process holds now, in kB, and forget about earlier peaks."""
+    """Return the memory of this process now, in kB, and reset its peak."""
     Path("/proc/self/clear_refs").write_text("5")
     return peak()
 
 
 def peak() -> float:
-    """Return the most memory that this process has held, in kB; what its parent held is left out.
+    """Return the peak memory of this process, in kB.
 
-    The usual ``ru_maxrss`` begins with that of the parent.
+    The usual ``ru_maxrss`` would start from that of the parent process.
     """
     status = Path("/proc/self/status").read_text()
     return float(status.split("VmHWM:")[1].split()[0])
 
 
 def table(title: str, rows: list[Figures]) -> None:
-    """Print ``rows`` under each other."""
+    """Print ``rows`` as a table."""
     print(f"\n{title}")
     keys = list(dict.fromkeys(key for row in rows for key in row))
     cells = [keys] + [

@@ -316,7 +316,7 @@ SECTIONS = {
 
 
 def main() -> None:
-    """Run the sections asked for and merge what they find into the results."""
+    """Run the sections and merge their figures into the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", default=list(SECTIONS), metavar="SECTION")
     parser.add_argument("--sizes", type=int, nargs="+", default=[5, 10, 20])

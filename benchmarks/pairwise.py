@@ -62,7 +62,7 @@ def peer_solution(problem: PairProblem) -> tuple[Matching, float, float]:
 
 
 def no_worse(ours: Any, theirs: Any) -> Any:
-    """Say whether objectives are as low, up to rounding."""
+    """Return whether objectives are as low, up to rounding."""
     return ours <= theirs + SAME * np.abs(theirs)
 
 
@@ -99,7 +99,7 @@ def section_worms(_: argparse.Namespace) -> Figures:
 
 
 def real_pairs(count: int, seed: int = 1) -> list[tuple[Specimen, Specimen]]:
-    """Return random pairs of real worms that were aligned without a look at their names."""
+    """Return random pairs of real worms that were aligned without their names."""
     rng = np.random.default_rng(seed)
     placed = [
         Specimen.from_arrays(worm.name, points[:, :3], radii=points[:, 3:], names=worm.names)
@@ -133,18 +133,19 @@ def section_pairs(options: argparse.Namespace) -> Figures:
             problem = between(left, other, CEN, RAD, OFF, costs)
             matching, building, solving = peer_solution(problem)
             answers["peer"] = matching, building + solving
-            for who, (matching, seconds) in answers.items():
+            for solver, (matching, seconds) in answers.items():
                 score = right(left, other, matching)
-                one = problem.objective(matching), seconds, score, int((matching < 0).sum())
-                found.setdefault(who, []).append(one)
-        columns = {who: np.array(values).T for who, values in found.items()}
+                unmatched = int((matching < 0).sum())
+                figures = (problem.objective(matching), seconds, score, unmatched)
+                found.setdefault(solver, []).append(figures)
+        columns = {solver: np.array(values).T for solver, values in found.items()}
         theirs = columns["peer"]
-        for who, mine in columns.items():
+        for solver, mine in columns.items():
             rows.append(
                 {
                     "c0": c0,
                     "seed": options.seed,
-                    "solver": who,
+                    "solver": solver,
                     "pairs": len(pairs),
                     "mean objective": float(mine[0].mean()),
                     "no worse": float(no_worse(mine[0], theirs[0]).mean()),
@@ -205,7 +206,7 @@ def long_worms(nuclei: int) -> list[Specimen]:
 
 
 def grown(nuclei: int, effort: str, answer: Any) -> None:
-    """Send what one size takes, measured in a process of its own."""
+    """Send time and memory of one size, measured in a process of its own."""
     one_core()
     small = long_worms(500)
     solve(between(small[0], small[1], CEN, RAD, OFF, Costs(c0=100)), effort)  # compiles
@@ -230,7 +231,7 @@ def grown(nuclei: int, effort: str, answer: Any) -> None:
 
 
 def section_growth(options: argparse.Namespace) -> Figures:
-    """Solve simulated pairs of growing size, candidates a nucleus being the same."""
+    """Solve simulated pairs of growing size, with the same number of candidates per nucleus."""
     context = multiprocessing.get_context("spawn")
     rows = []
     for effort in ("fast", "default"):
@@ -253,7 +254,7 @@ SECTIONS = {
 
 
 def main() -> None:
-    """Run the sections asked for and merge what they find into the results."""
+    """Run the sections and merge their figures into the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", default=list(SECTIONS), metavar="SECTION")
     parser.add_argument("--pairs", type=int, default=50, help="of real worms")

@@ -1,4 +1,4 @@
-"""Imperfect segmentations, few specimens, other seeds and targets: what accuracy is left.
+"""Accuracy with imperfect segmentations, few specimens, other seeds and other targets.
 
 Run ``python benchmarks/robustness.py SECTION ... [--quick] [--runs DIR]``; it needs the real data
 (``EUTELY_DATA``). Figures go to ``benchmarks/results/robustness.json`` after each row; rows
@@ -69,7 +69,7 @@ def degraded(
     Parameters
     ----------
     which, seed, most
-        ``train100`` or ``test2``, of the errors, and how many worms.
+        ``train100`` or ``test2``, the seed of the errors, and the number of worms (None: all).
     missing
         share of the nuclei that are lost.
     spurious
@@ -80,7 +80,7 @@ def degraded(
     bend
         angle between head and tail, degrees.
     """
-    found = []
+    worms_with_errors = []
     paths = sorted((DATA / "rapcat" / which).glob("*.apo" if which == "train100" else "*.txt"))
     for number, path in enumerate(paths[:most]):
         rng = np.random.default_rng((seed, number))
@@ -97,7 +97,7 @@ def degraded(
         )
         points += rng.normal(0, jitter, points.shape)
         names = [(worm.names or ())[index] for index in kept] + [""] * (len(rows) - len(kept))
-        found.append(
+        worms_with_errors.append(
             Specimen.from_arrays(
                 worm.name,
                 bent(points, bend),
@@ -107,22 +107,22 @@ def degraded(
                 unit=worm.unit,
             )
         )
-    return random_motions(found, seed + 17)
+    return random_motions(worms_with_errors, seed + 17)
 
 
-def judged(specimens: Sequence[Specimen], found: Sequence[Annotation]) -> Figures:
-    """Return accuracy, what became of spurious and true nuclei, and calibration."""
+def judged(specimens: Sequence[Specimen], annotations: Sequence[Annotation]) -> Figures:
+    """Return accuracy, shares of spurious and true nuclei that got no cell, and calibration."""
     right, spurious, lost, sure, true = [], [], [], [], []
-    for specimen, one in zip(specimens, found, strict=True):
+    for specimen, annotation in zip(specimens, annotations, strict=True):
         truth = np.array([comparable(name) for name in specimen.names or ()])
-        given = np.array([comparable(name) for name in one.names])
+        given = np.array([comparable(name) for name in annotation.names])
         known_ = truth != ""
         hit = (truth == given) & known_
         right.append(hit[known_].mean())
-        spurious.extend((one.cells < 0)[~known_])
-        lost.extend((one.cells < 0)[known_])
-        matched = one.cells >= 0
-        sure.extend(one.confidence[matched])
+        spurious.extend((annotation.cells < 0)[~known_])
+        lost.extend((annotation.cells < 0)[known_])
+        matched = annotation.cells >= 0
+        sure.extend(annotation.confidence[matched])
         true.extend(hit[matched])
     sure, true = np.array(sure), np.array(true)
     left = sum(spurious)
@@ -152,7 +152,7 @@ def judged(specimens: Sequence[Specimen], found: Sequence[Annotation]) -> Figure
 
 
 def row(section: str, key: str, compute) -> Figures:
-    """Return a row that is known, or compute and keep it."""
+    """Return a row of earlier results, or compute and keep it."""
     for old in known(RESULTS).get(section, {}).get("rows", []):
         if old["key"] == key:
             return old
