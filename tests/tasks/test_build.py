@@ -94,6 +94,16 @@ def test_a_damaged_result_is_computed_again(built: Built, run: Path) -> None:
     assert (run / "atlas.h5").read_bytes() == before
 
 
+def test_times_that_are_not_known_do_no_harm(built: Built, run: Path) -> None:
+    """A build that was killed between a result and its time goes on all the same."""
+    before = (run / "atlas.h5").read_bytes()
+    (run / "timings.jsonl").unlink()
+    (run / "report.html").unlink()
+    eutely.build(cohort(), run, config=SETTINGS, workers=1)
+    assert (run / "atlas.h5").read_bytes() == before
+    assert (run / "report.html").exists()
+
+
 def test_a_full_disk_costs_nothing_but_time(
     run: Path, built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,7 +56,7 @@ def cohort() -> list[Specimen]:
     random = np.random.default_rng(1)
     return [
         replace(one, features={"colour": random.normal(size=len(one))})
-        for one in eutely.simulate(specimens=4, cells=27, variation=0.7, missing=0.05)
+        for one in eutely.simulate(specimens=4, cells=26, variation=0.7, missing=0.05)
     ]
 
 
