@@ -79,7 +79,7 @@ def test_an_atlas_cannot_be_changed() -> None:
     [
         ("means", np.zeros((2, 2)), "'means' has shape"),
         ("model", "guess", "expected one of joint, offsets"),
-        ("c0", 0.0, "must be positive"),
+        ("c0", 0.0, "'c0' is 0, expected"),
         ("covariances", np.zeros((2, 3, 3)), "positive definite"),
         ("edges", np.array([[0, 2]]), "numbers of its 2 cells"),
         ("names", ("A",), "1 names for 2 cells"),

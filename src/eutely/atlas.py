@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eutely.errors import AtlasError
-from eutely.specimen import UNKNOWN, html_table
+from eutely.specimen import UNKNOWN, check_text, html_table
 
 NO_NEIGHBOUR = -1
 """Fills the list of neighbours of a cell that has fewer than others."""
@@ -26,6 +26,18 @@ BINS, BIN_WIDTH = 10, 0.1
 
 FINITE = ("means", "size", "weights", "predictors", "offsets", "feature_means", "crowding")
 """Arrays without NaN."""
+
+LARGEST = 1e12
+"""Largest absolute value of a number in an atlas; squares and products of such stay finite."""
+
+VARIANCES = (1e-30, 1e30)
+"""Bounds of the eigenvalues of covariances."""
+
+NUMBERS = {
+    "specimens": (1, 10**9), "freedom": (1e-3, np.inf), "c0": (1e-9, LARGEST),
+    "k_min": (1, 10**6), "tau_centroid": (0.0, LARGEST), "tau_radius": (0.0, LARGEST),
+}  # fmt: skip
+"""Bounds of single numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +131,10 @@ class Atlas:
     crowding: NDArray[np.float64] = field(default_factory=lambda: np.zeros(BINS))
 
     def __post_init__(self) -> None:
-        m, e, k = len(self.means), len(self.edges), np.shape(self.neighbours)[-1]
+        m, e = (
+            np.shape(values)[0] if np.ndim(values) else 0 for values in (self.means, self.edges)
+        )
+        k = np.shape(self.neighbours)[-1] if np.ndim(self.neighbours) else 0
         shapes: dict[str, tuple[type[Any], tuple[int, ...]]] = {
             "means": (np.float64, (m, 3)),
             "covariances": (np.float64, (m, 3, 3)),
@@ -155,19 +170,39 @@ class Atlas:
             raise AtlasError(f"{len(self.names)} names for {len(self)} cells; give one each")
         if self.model not in MODELS:
             raise AtlasError(f"atlas: model '{self.model}'; expected one of {', '.join(MODELS)}")
-        if not (self.c0 > 0 and self.k_min >= 1 and min(self.tau_centroid, self.tau_radius) >= 0):
-            raise AtlasError("atlas: 'c0' and 'k_min' must be positive, 'tau_*' not negative")
+        for key, (least, most) in NUMBERS.items():
+            if not least <= getattr(self, key) <= most:
+                raise AtlasError(
+                    f"atlas: '{key}' is {getattr(self, key):g}, expected {least:g} to {most:g}"
+                )
+        self._check_arrays()
+        for text in (*self.names, *self.features, self.unit):
+            check_text(text, "atlas: a name", AtlasError)
+
+    def _check_arrays(self) -> None:
         for key in FINITE:
             if not np.isfinite(getattr(self, key)).all():
                 raise AtlasError(f"atlas: NaN or infinite values in '{key}'")
+        for key in (*FINITE, "radii"):
+            if (np.abs(getattr(self, key)) > LARGEST).any():
+                raise AtlasError(f"atlas: values above {LARGEST:g} in '{key}'")
+        if (self.size <= 0).any() or (self.weights < 0).any() or (self.radii < 0).any():
+            raise AtlasError("atlas: 'size' must be positive, 'weights' and 'radii' not negative")
+        if (self.seen < 0).any():
+            raise AtlasError("atlas: 'seen' must not be negative")
         for key in ("covariances", "conditionals", "offset_covariances"):
-            values = getattr(self, key)
-            if not np.isfinite(values).all() or (np.linalg.eigvalsh(values) <= 0).any():
-                raise AtlasError(f"atlas: '{key}' must be positive definite")
+            _check_positive(getattr(self, key), key)
+        known = np.isfinite(self.radius_covariances).all(axis=(1, 2))
+        if (np.abs(self.radius_covariances[known]) > VARIANCES[1]).any():
+            raise AtlasError(f"atlas: values above {VARIANCES[1]:g} in 'radius_covariances'")
         for key in ("edges", "neighbours"):
             values, lowest = getattr(self, key), 0 if key == "edges" else NO_NEIGHBOUR
             if values.size and (values.min() < lowest or values.max() >= len(self)):
                 raise AtlasError(f"atlas: '{key}' must be numbers of its {len(self)} cells")
+        if (self.edges[:, 0] >= self.edges[:, 1]).any():
+            raise AtlasError("atlas: 'edges' must be pairs i < j of different cells")
+        if (self.neighbours == np.arange(len(self))[:, None]).any():
+            raise AtlasError("atlas: a cell of 'neighbours' is its own neighbour")
 
     def __len__(self) -> int:
         """Return the number of cells."""
@@ -212,11 +247,28 @@ class Atlas:
         return open_atlas(given)
 
 
+def _check_positive(values: NDArray[np.float64], key: str) -> None:
+    """Raise unless matrices are symmetric and positive definite, within bounds."""
+    least, most = VARIANCES
+    if not np.isfinite(values).all() or (np.abs(values) > most).any():
+        raise AtlasError(f"atlas: '{key}' must be positive definite, values up to {most:g}")
+    scale = np.abs(values).max(axis=(1, 2), initial=0.0)[:, None, None]
+    if (np.abs(values - values.swapaxes(1, 2)) > 1e-6 * scale).any():
+        raise AtlasError(f"atlas: '{key}' must be symmetric")
+    if (np.linalg.eigvalsh(values) <= least).any():
+        raise AtlasError(f"atlas: '{key}' must be positive definite, eigenvalues above {least:g}")
+
+
 def _locked(values: ArrayLike, dtype: type[Any], shape: tuple[int, ...], key: str) -> NDArray[Any]:
-    """Return a read-only copy of ``values``; wrong shapes are errors."""
+    """Return a read-only copy of ``values``; wrong shapes and kinds are errors."""
     given = np.asarray(values)
     if given.shape != shape:
         raise AtlasError(f"atlas: '{key}' has shape {given.shape}, expected {shape}")
-    copy = np.array(given, dtype=dtype, order="C")
+    if given.size and given.dtype.kind not in "fiub":
+        raise AtlasError(f"atlas: '{key}' is {given.dtype}, expected numbers")
+    with np.errstate(invalid="ignore"):
+        copy = np.array(given, dtype=dtype, order="C")
+    if dtype is not np.float64 and (copy != given).any():
+        raise AtlasError(f"atlas: '{key}' must be whole numbers (or truth values) in range")
     copy.setflags(write=False)
     return copy

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eutely.errors import SpecimenError
+from eutely.errors import EutelyError, SpecimenError
 
 MICROMETRE = "um"
 """Unit of coordinates in micrometres."""
@@ -22,6 +22,9 @@ VOXEL = "voxel"
 
 UNKNOWN = "unit"
 """Unit of coordinates whose file does not specify it."""
+
+LARGEST = 1e12
+"""Largest absolute coordinate or radius; squares and products of such stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +98,19 @@ class Specimen:
             raise SpecimenError(
                 f"{self.name}: {len(self.names)} names for {len(self)} nuclei; give one per nucleus"
             )
+        for text in (self.name, *(self.names or ()), *self.features):
+            check_text(text, "a name", SpecimenError)
         bad = ~np.isfinite(self.centroids).all(axis=1)
         if bad.any():
             raise SpecimenError(
                 f"{self.name}: NaN or infinite coordinates at id {self.ids[bad][0]} "
                 f"({bad.sum()} of {len(self)} nuclei); remove or repair these nuclei"
+            )
+        far = (np.abs(self.centroids) > LARGEST).any(axis=1) | (self.radii > LARGEST).any(axis=1)
+        if far.any():
+            raise SpecimenError(
+                f"{self.name}: coordinates or radii above {LARGEST:g} at id {self.ids[far][0]}; "
+                "check the unit"
             )
         values, counts = np.unique(self.ids, return_counts=True)
         if (counts > 1).any():
@@ -310,3 +321,15 @@ def unit_word(text: str) -> str:
     if re.fullmatch(r"[uµμ]m|microns?|micromet(er|re)s?", word.lower()):
         return MICROMETRE
     return VOXEL if word.lower() in {"voxel", "voxels", "pixel", "pixels"} else word
+
+
+def check_text(text: str, what: str, error: type[EutelyError]) -> None:
+    """Raise ``error`` if text cannot be written to a file: undecodable bytes, NUL."""
+    if text.isascii() and "\0" not in text:
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text += "\0"
+    if "\0" in text:
+        raise error(f"{what} is not text: {text.rstrip(chr(0))!a}; rename it")

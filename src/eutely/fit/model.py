@@ -20,6 +20,9 @@ from eutely.geometry import spacing
 from eutely.solver.meanfield import Field
 from eutely.solver.softassign import Centres, centres_of
 
+GAUSSIAN = 1e8
+"""Degrees of freedom that stand for infinitely many: costs agree to eight digits."""
+
 
 class Model(NamedTuple):
     """The cells that a specimen is matched with.
@@ -89,7 +92,7 @@ def model_of_atlas(atlas: Atlas) -> Model:
         Field(atlas.means, atlas.neighbours, atlas.predictors, centres_of(atlas.conditionals)),
         centres_of(atlas.covariances),
         Body(atlas.size, spacing(atlas.means), atlas.warp),
-        atlas.freedom,
+        min(atlas.freedom, GAUSSIAN),
         Background.of(atlas.means, atlas.seen),
         atlas.feature_means,
         atlas.crowding,

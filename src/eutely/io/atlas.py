@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, ReadError
+from eutely.io.hdf5_gate import check_dataset, linked, stored_chunks
+from eutely.io.limits import check_memory, check_regular, sized
 from eutely.io.whole import whole
 
 BUILT_IN = Path(__file__).parents[1] / "atlases"
@@ -40,13 +43,21 @@ PLAIN: dict[str, type] = {
 STORED_AS = {"k_min": "least"}
 """Attributes whose name in the file differs from that of the field, for older files."""
 
+BROKEN = (
+    OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, ArithmeticError,
+    MemoryError,
+)  # fmt: skip
+"""Errors that a damaged file leads to."""
+
 TEXTS = ("names", "features")
 """Fields that are lists of texts."""
 
 
 def write_atlas(atlas: Atlas, path: Path | str) -> None:
     """Write ``atlas`` to ``path`` (``.h5``), completely or not at all."""
-    with whole(Path(path)) as aside, h5py.File(aside, "w", libver="v110") as file:
+    # In memory first: HDF5 crashes where the disk is full.
+    memory = io.BytesIO()
+    with h5py.File(memory, "w", libver="v110") as file:
         file.attrs["format"] = FORMAT
         file.attrs["schema"] = SCHEMA
         for key in PLAIN:
@@ -59,6 +70,8 @@ def write_atlas(atlas: Atlas, path: Path | str) -> None:
             value = getattr(atlas, field.name)
             if isinstance(value, np.ndarray):
                 _put(file, field.name, value)
+    with whole(Path(path)) as aside:
+        aside.write_bytes(memory.getbuffer())
 
 
 def read_atlas(path: Path | str) -> Atlas:
@@ -69,10 +82,11 @@ def read_atlas(path: Path | str) -> Atlas:
         raise ReadError(
             f"{place}: no such file; expected an atlas (.h5), a run folder, or one of: {known}"
         )
+    check_regular(place)
     try:
         with h5py.File(place, "r") as file:
             return _read(file, place)
-    except (OSError, KeyError, ValueError, TypeError) as error:
+    except BROKEN as error:
         raise ReadError(f"{place}: not a readable atlas ({error}); build it again") from error
 
 
@@ -98,7 +112,9 @@ def _read(file: Any, place: Path) -> Atlas:
             f"{place}: atlas of schema {schema}, expected at most {SCHEMA}; update eutely"
         )
     values: dict[str, Any] = {
-        field.name: file[field.name][()] for field in fields(Atlas) if field.name in file
+        field.name: _values(place, linked(file, field.name))
+        for field in fields(Atlas)
+        if field.name in file
     }
     for key in TEXTS:
         values[key] = tuple(text.decode() for text in values.get(key, np.array([])).tolist())
@@ -106,11 +122,30 @@ def _read(file: Any, place: Path) -> Atlas:
         stored = STORED_AS.get(key, key)
         if stored in file.attrs:
             values[key] = kind(file.attrs[stored])
-    values["provenance"] = json.loads(file.attrs["provenance"])
+    provenance = json.loads(file.attrs["provenance"])
+    values["provenance"] = {str(key): str(value) for key, value in provenance.items()}
     try:
         return Atlas(**values)
     except AtlasError as error:
         raise ReadError(f"{place}: {error}") from error
+
+
+def _values(place: Path, dataset: Any) -> Any:
+    """Return the content of a dataset, after checks of what it declares."""
+    check_dataset(place, dataset)
+    if dataset.dtype.kind not in "fiubS":
+        raise TypeError(f"{dataset.name} is {dataset.dtype}")
+    check_memory(place, 2 * dataset.nbytes, dataset.name)
+    stored, total = (0, 0) if dataset.chunks is None else _counts(place, dataset)
+    complete = dataset.id.get_storage_size() >= dataset.nbytes
+    if dataset.size and (stored < total if dataset.chunks else not complete):
+        raise ValueError(f"{dataset.name} declares {sized(dataset.nbytes)} that are not there")
+    return dataset[()]
+
+
+def _counts(place: Path, dataset: Any) -> tuple[int, int]:
+    stored, total = stored_chunks(place, dataset)
+    return len(stored), total
 
 
 def _put(file: Any, key: str, value: Any) -> None:

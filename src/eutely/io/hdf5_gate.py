@@ -1,9 +1,13 @@
 """The gate of HDF5 files: links stay in the file, and data are stored in it."""
 
+import math
+import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eutely.errors import ReadError
+from eutely.io.limits import check_deflated, check_unpacked
 
 MOST_LINKS = 16
 """Soft links that are followed to one dataset."""
@@ -49,3 +53,27 @@ def check_dataset(place: Path, dataset: Any) -> None:
         raise ReadError(f"{place}: the data of {dataset.name} lie in another file; copy them")
     if dataset.shape is None or dataset.shape == ():
         raise ReadError(f"{place}: {dataset.name} is a single value, expected an array")
+
+
+def stored_chunks(place: Path, dataset: Any) -> tuple[list[Any], int]:
+    """Return the chunks of a dataset that are in its file, and how many there should be.
+
+    Raises
+    ------
+    ReadError
+        if they declare more than they can hold, or unpack to more than the budget.
+    """
+    stored: list[Any] = []
+    dataset.id.chunk_iter(stored.append)
+    size = math.prod(dataset.chunks) * dataset.dtype.itemsize
+    check_unpacked(place, size * len(stored), sum(chunk.size for chunk in stored))
+    if dataset.compression == "gzip":
+        for chunk in stored:
+            data = partial(_raw, dataset, chunk.chunk_offset)
+            check_deflated(place, data, chunk.size, zlib.decompressobj)
+    sides = zip(dataset.shape, dataset.chunks, strict=True)
+    return stored, math.prod(-(-length // side) for length, side in sides)
+
+
+def _raw(dataset: Any, offset: tuple[int, ...]) -> bytes:
+    return bytes(dataset.id.read_direct_chunk(offset)[1])

@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.hdf5_gate import check_dataset, linked
-from eutely.io.limits import check_deflated, check_regular, check_unpacked
+from eutely.io.hdf5_gate import check_dataset, linked, stored_chunks
+from eutely.io.limits import check_regular
 from eutely.io.volumes.volume import (
     BROKEN,
     Volume,
@@ -105,17 +104,7 @@ def _parts(path: Path, dataset: Any) -> Iterator[tuple[NDArray[np.integer], tupl
         if dataset.id.get_storage_size() < dataset.nbytes:
             raise EOFError(f"{dataset.id.get_storage_size()} of {dataset.nbytes} bytes are stored")
         return grid_parts(dataset, None)
-    stored: list[Any] = []
-    dataset.id.chunk_iter(stored.append)
-    size = math.prod(dataset.chunks) * dataset.dtype.itemsize
-    check_unpacked(path, size * len(stored), sum(chunk.size for chunk in stored))
-    if dataset.compression == "gzip":
-        for chunk in stored:
-            data = partial(_raw, dataset, chunk.chunk_offset)
-            check_deflated(path, data, chunk.size, zlib.decompressobj)
-    total = math.prod(
-        -(-length // side) for length, side in zip(dataset.shape, dataset.chunks, strict=True)
-    )
+    stored, total = stored_chunks(path, dataset)
     absent = total - len(stored)
     if not absent:
         return grid_parts(dataset, dataset.chunks)
@@ -125,10 +114,6 @@ def _parts(path: Path, dataset: Any) -> Iterator[tuple[NDArray[np.integer], tupl
     offsets = np.array([chunk.chunk_offset for chunk in stored], dtype=np.int64)
     present = offsets.reshape(-1, dataset.ndim) // dataset.chunks
     return grid_parts(dataset, dataset.chunks, present)
-
-
-def _raw(dataset: Any, offset: tuple[int, ...]) -> bytes:
-    return bytes(dataset.id.read_direct_chunk(offset)[1])
 
 
 def _axes(dataset: Any) -> str:
