@@ -52,7 +52,7 @@ def test_extract_writes_what_read_reads(run, tmp_path, format):
     code, shown, _ = run("extract", tmp_path / "in", "-o", tmp_path / "out", "--format", format)
     assert code == 0
     assert "8 nuclei, 2 tables" in shown
-    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    written = sorted(path.name for path in (tmp_path / "out").glob("[!.]*"))
     assert written == [f"a.{format}", f"b.{format}"]
     assert read(tmp_path / "out") == read(tmp_path / "in")
     assert read(tmp_path / "out")[0].ids.tolist() == [5, 9, 70, 800]
@@ -212,7 +212,7 @@ def two(first, second):
         pytest.param(tiff(boxes() * 0), "all voxels are 0", id="all-zero"),
         pytest.param(tiff(boxes()[2]), "a 2D image", id="2d"),
         pytest.param(tiff(boxes().astype(np.int16) - 1), "labels below 0", id="negative-labels"),
-        pytest.param(tiff((boxes() > 0).astype(np.uint8)), "a has 1 nuclei", id="mask"),
+        pytest.param(tiff((boxes() > 0).astype(np.uint8)), "was it labelled?", id="mask"),
         pytest.param(table("id,u,v\n1,2,3\n"), "no column x, y, z", id="no-xyz"),
         pytest.param(table(TABLE.replace("9,1", "nan,1")), "NaN or infinite", id="nan"),
         pytest.param(table(TABLE.replace("9,1", "inf,1")), "NaN or infinite", id="inf"),
@@ -221,16 +221,6 @@ def two(first, second):
         pytest.param(table(TABLE.replace("\n2", "\n1")), "id 1 occurs 2 times", id="same-id"),
         pytest.param(table(TABLE.replace("\n2", "\n2.5")), "id is '2.5'", id="broken-id"),
         pytest.param(table("x,y,z\n1,2,3\n3,2,1\n2,2,2\n"), "at least 4", id="too-few"),
-        pytest.param(
-            two(TABLE, TABLE.replace("\n", ",um\n").replace("z,um", "z,unit")),
-            "mixed units",
-            id="mixed-units",
-        ),
-        pytest.param(
-            two(TABLE, "specimen," + TABLE.replace("\n", "\na,").removesuffix("a,")),
-            "two specimens are called a",
-            id="same-name",
-        ),
     ],
 )
 def test_bad_input_is_one_clear_line_and_nothing_is_written(run, tmp_path, command, make, words):
@@ -244,6 +234,36 @@ def test_bad_input_is_one_clear_line_and_nothing_is_written(run, tmp_path, comma
     assert said.startswith("error: ")
     assert said.count("\n") == 1
     assert words in said
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("command", ["check", "extract"])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        pytest.param(
+            two(TABLE, TABLE.replace("\n", ",um\n").replace("z,um", "z,unit")),
+            "mixed units",
+            id="mixed-units",
+        ),
+        pytest.param(
+            two(TABLE, "specimen," + TABLE.replace("\n", "\na,").removesuffix("a,")),
+            "two specimens are called a",
+            id="same-name",
+        ),
+    ],
+)
+def test_files_that_make_no_cohort_are_shown_and_refused(run, tmp_path, command, make, words):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    make(folder)
+    output = ["-o", tmp_path / "out"] if command == "extract" else ["--json", tmp_path / "out"]
+    code, shown, said = run(command, folder, *output, *(["-q"] if command == "extract" else []))
+    assert code == 2
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert words in said
+    assert ("specimen\tnuclei" in shown) == (command == "check")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 

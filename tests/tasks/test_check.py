@@ -92,7 +92,7 @@ def test_odd_nuclei_are_named_by_their_ids():
                 "odd", specimen.centroids * 1000, radii=np.ones(60)
             ),
             "size far from the cohort's",
-            "unit and voxel size",
+            "about 1,000 times the cohort's: nanometres",
         ),
         (
             lambda specimen: Specimen.from_arrays(

@@ -8,20 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.cells import cell_len
 
 from eutely.cli.common import (
     Inputs,
+    NameFile,
     Quiet,
+    SkipBad,
     Verbose,
     VoxelSize,
+    counted,
     out,
-    read_inputs,
+    refusal,
     say,
     start_log,
+    survey_inputs,
 )
 
 if TYPE_CHECKING:
+    from eutely.atlas import Atlas
     from eutely.io.read import Reading
     from eutely.tasks.check import Facts, Oddity
 
@@ -29,6 +34,9 @@ COLUMNS = (
     "specimen", "nuclei", "named", "unit", "voxel", "x", "y", "z", "neighbour", "radius", "head",
     "margin",
 )  # fmt: skip
+
+LEFT = ("specimen", "unit", "voxel", "head")
+"""Columns of text; numbers are aligned on the right."""
 
 AT_MOST = 5
 """Specimens with the same oddity up to which each gets a line; more share one line."""
@@ -40,6 +48,12 @@ def check(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="F", help="File for all facts and oddities.")
     ] = None,
+    atlas: Annotated[
+        str | None,
+        typer.Option(metavar="ATLAS", help="Atlas to compare unit and size with."),
+    ] = None,
+    names: NameFile = None,
+    skip_bad: SkipBad = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,33 +62,67 @@ def check(
     One row per specimen: nuclei, nuclei with a name, unit, voxel size, extent along x, y, z, median
     distance to the nearest neighbour, median radius, direction of the head, and how clear it is
     (difference of score to the best pose with head and tail exchanged). Then one line per oddity;
-    with -v one line for each specimen that has it.
+    with -v one line for each specimen that has it. All files that cannot be used are listed at the
+    end, and the exit code is 2; --skip-bad leaves them out.
 
     Example: eutely check worms/ --json facts.json
     """
     start_log(verbose, quiet)
-    from eutely.tasks.check import examine, odd_nuclei, odd_specimens, summarised
+    from eutely.io.atlas import open_atlas
+    from eutely.io.read import cohort_problems
+    from eutely.tasks.check import examine, summarised
 
-    readings = read_inputs(inputs, voxel_size, quiet)
+    known = None if atlas is None else open_atlas(atlas)
+    found = survey_inputs(inputs, voxel_size, quiet)
+    readings = list(found.readings)
+    if not readings:
+        raise refusal(found.problems)
+    if names is not None:
+        readings = with_names_of(readings, names)
+    problems = [] if skip_bad else list(found.problems)
+    problems += cohort_problems(readings)
     facts = [examine(reading.specimen) for reading in readings]
-    oddities = [odd for reading in readings for odd in odd_nuclei(reading.specimen)]
-    oddities += odd_specimens(facts)
-    if json_file is not None:
-        write_json(json_file, readings, facts, oddities)
+    oddities = find_oddities(readings, facts, known)
     if not quiet:
         show([row(*pair) for pair in zip(readings, facts, strict=True)])
     count = len(readings)
     warnings = list(summarised(oddities, count if verbose else AT_MOST, count))
+    warnings += [f"left out: {problem}" for problem in found.problems if skip_bad]
     for line in warnings:
         say(f"warning: {line}", "yellow")
     if not quiet:
-        nuclei = sum(specimen.nuclei for specimen in facts)
-        say(f"{many(count, 'specimen')}, {nuclei} nuclei, {many(len(warnings), 'warning')}")
+        nuclei = counted(sum(specimen.nuclei for specimen in facts), "nucleus", "nuclei")
+        say(f"{counted(count, 'specimen')}, {nuclei}, {counted(len(warnings), 'warning')}")
+    if problems:
+        raise refusal(problems)
+    if json_file is not None:
+        write_json(json_file, readings, facts, oddities)
 
 
-def many(count: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def with_names_of(readings: "Sequence[Reading]", names: Path) -> "list[Reading]":
+    """Return what was read with the names of a table."""
+    from dataclasses import replace
+
+    from eutely.io.names import with_names
+
+    named = with_names([reading.specimen for reading in readings], names)
+    return [
+        replace(reading, specimen=specimen)
+        for reading, specimen in zip(readings, named, strict=True)
+    ]
+
+
+def find_oddities(
+    readings: "Sequence[Reading]", facts: "Sequence[Facts]", atlas: "Atlas | None"
+) -> "list[Oddity]":
+    """Return all oddities of nuclei, volumes and specimens."""
+    from eutely.tasks.check import odd_nuclei, odd_specimens, odd_units, odd_volume
+
+    oddities = [odd for reading in readings for odd in odd_nuclei(reading.specimen)]
+    for reading, known in zip(readings, facts, strict=True):
+        oddities += odd_volume(known, reading.voxel_size)
+        oddities += odd_units(known, atlas)
+    return oddities + list(odd_specimens(facts))
 
 
 def row(reading: "Reading", facts: "Facts") -> list[str]:
@@ -103,22 +151,41 @@ def direction(vector: Sequence[float]) -> str:
 
 def show(rows: Sequence[Sequence[str]]) -> None:
     """Print a table for people on a terminal, tab-separated fields elsewhere."""
-    if not out.is_terminal:
-        for fields in [COLUMNS, *rows]:
-            out.file.write("\t".join(fields) + "\n")  # rich would turn tabs into spaces
+    if out.is_terminal:
+        for number, line in enumerate(table_lines(rows, out.width)):
+            say(line, "bold" if number == 0 else "", out)
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for number, column in enumerate(COLUMNS):
-        left = column in ("specimen", "unit", "voxel", "head")
-        table.add_column(
-            column,
-            justify="left" if left else "right",
-            no_wrap=number > 0,
-            overflow="fold",
-        )
-    for fields in rows:
-        table.add_row(*fields)
-    out.print(table, markup=False, highlight=False)
+    for fields in [COLUMNS, *rows]:
+        out.file.write("\t".join(fields) + "\n")  # rich would turn tabs into spaces
+
+
+def table_lines(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return the lines of a table of at most ``width`` characters, with no field broken.
+
+    Columns that do not fit follow in further tables below, each with the names of the specimens.
+    """
+    columns: list[tuple[str, ...]] = list(zip(COLUMNS, *rows, strict=True))
+    widths = [max(map(cell_len, column)) for column in columns]
+    parts: list[list[int]] = [[0]]
+    for column in range(1, len(columns)):
+        used = sum(widths[index] + 2 for index in parts[-1])
+        if len(parts[-1]) > 1 and used + widths[column] > width:
+            parts.append([0])
+        parts[-1].append(column)
+
+    def padded(column: int, row: int) -> str:
+        text = columns[column][row]
+        blanks = " " * (widths[column] - cell_len(text))
+        return text + blanks if COLUMNS[column] in LEFT else blanks + text
+
+    lines: list[str] = []
+    for part in parts:
+        lines += [""] if lines else []
+        lines += [
+            "  ".join(padded(column, row) for column in part).rstrip()
+            for row in range(len(rows) + 1)
+        ]
+    return lines
 
 
 def write_json(

@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +25,7 @@ from eutely.errors import ExecuteError, ReadError, WriteError
 
 if TYPE_CHECKING:
     from eutely.execute import Progress as Callback
-    from eutely.io.read import Reading
+    from eutely.io.read import Reading, Survey
     from eutely.specimen import Specimen
 
 out = Console()
@@ -67,6 +66,17 @@ VoxelSize = Annotated[
         metavar="X,Y,Z",
         help="Voxel size in micrometres, for volumes whose file has none (one number: cubic).",
     ),
+]
+NameFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--names",
+        metavar="F.csv",
+        help="Names of the nuclei: columns id, name (several specimens: specimen, or a folder).",
+    ),
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave out files that cannot be read, and say so.")
 ]
 Workers = Annotated[
     int | None,
@@ -146,25 +156,57 @@ def parse_voxel_size(text: str | None) -> list[float] | None:
         ) from None
 
 
-def read_specimens(inputs: Sequence[Path], voxel_size: str | None, quiet: bool) -> "list[Specimen]":
-    """Read the specimens of all inputs."""
-    return [reading.specimen for reading in read_inputs(inputs, voxel_size, quiet)]
+def read_specimens(
+    inputs: Sequence[Path],
+    voxel_size: str | None,
+    quiet: bool,
+    *,
+    names: Path | None = None,
+    skip_bad: bool = False,
+) -> "list[Specimen]":
+    """Read the specimens of all inputs, with the names of a table if one is given."""
+    from eutely.io.names import with_names
+
+    cohort = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
+    specimens = [reading.specimen for reading in cohort]
+    return specimens if names is None else with_names(specimens, names)
 
 
-def read_inputs(inputs: Sequence[Path], voxel_size: str | None, quiet: bool) -> "list[Reading]":
-    """Read the specimens of all inputs with their sources; show a bar on a terminal."""
-    from eutely.io.read import check_cohort, readings, sources
+def read_inputs(
+    inputs: Sequence[Path], voxel_size: str | None, quiet: bool, *, skip_bad: bool = False
+) -> "list[Reading]":
+    """Read the specimens of all inputs with their sources; all problems are printed, not one."""
+    from eutely.io.read import BadFilesError, usable
+
+    found = survey_inputs(inputs, voxel_size, quiet)
+    try:
+        return usable(found, skip_bad)
+    except BadFilesError as error:
+        raise refusal(error.problems) from None
+
+
+def refusal(problems: Sequence[str]) -> ReadError:
+    """Return the error for what is wrong with some files; all but a single one are printed."""
+    if len(problems) == 1:
+        return ReadError(problems[0])
+    for problem in problems:
+        say(f"error: {problem}", "red", err)
+    return ReadError(f"{len(problems)} problems; correct or remove these files, or add --skip-bad")
+
+
+def survey_inputs(inputs: Sequence[Path], voxel_size: str | None, quiet: bool) -> "Survey":
+    """Read all inputs that can be read; show a bar on a terminal."""
+    from eutely.io.read import sources, survey
 
     size = parse_voxel_size(voxel_size)
     files = sources(inputs)
-    cohort: list[Reading] = []
     with _bar(quiet, TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()) as bar:
         task = bar.add_task("reading", total=len(files))
-        for done, file in enumerate(files):
-            bar.update(task, description=file.name, completed=done)
-            cohort += readings([file], size, partial(_show_fraction, bar, task, done))
-    check_cohort(cohort)
-    return cohort
+
+        def show(number: int, fraction: float) -> None:
+            bar.update(task, description=files[number].name, completed=number + fraction)
+
+        return survey(files, size, show)
 
 
 @contextmanager
@@ -195,7 +237,3 @@ def progress_bar(quiet: bool) -> "Iterator[Callback]":
 def _bar(quiet: bool, *columns: ProgressColumn) -> Progress:
     hidden = quiet or not err.is_terminal
     return Progress(*columns, console=err, transient=True, disable=hidden)
-
-
-def _show_fraction(bar: Progress, task: TaskID, done: int, fraction: float) -> None:
-    bar.update(task, completed=done + fraction)

@@ -186,8 +186,8 @@ def read_pins(path: Path) -> Pins:
     annotated = "confidence" in fields
     if rows.specimens is None and not annotated:
         raise ReadError(
-            f"{path}: no columns specimen and id (found: {rows.table.found()}); expected specimen, "
-            "id, name"
+            f"{path}: no column specimen (found: {rows.table.found()}); expected specimen, id, and "
+            "name or cell"
         )
     if not {"name", "cell"} & set(fields):
         raise ReadError(

@@ -1,12 +1,13 @@
 """Vaa3D point clouds: ``.apo``, and ``.ano.txt`` with the same columns but no header."""
 
 import csv
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 
 from eutely.errors import ReadError
-from eutely.io.text import numbers, whole_numbers
+from eutely.io.text import numbers, read_text, whole_numbers
 from eutely.specimen import VOXEL, Specimen
 
 REJECTED = "NOUSE"
@@ -74,12 +75,10 @@ def read_apo(path: Path, name: str, *, keep_rejected: bool = False) -> Specimen:
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
     """Return line number and fields of each row."""
+    text = StringIO(read_text(path), newline="")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(enumerate(csv.reader(file, skipinitialspace=True), start=1))
-    except OSError as error:
-        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
+        rows = list(enumerate(csv.reader(text, skipinitialspace=True), start=1))
+    except csv.Error as error:
         raise ReadError(f"{path} is not a Vaa3D point cloud: {error}") from error
     kept = [(line, row) for line, row in rows if any(row) and not row[0].startswith("#")]
     for line, row in kept:

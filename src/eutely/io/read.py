@@ -1,24 +1,31 @@
 """Specimens from files and folders: the format of each path, and checks of the cohort."""
 
-import csv
 import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.errors import ReadError
+from eutely.errors import EutelyError, ReadError
 from eutely.io import volumes
 from eutely.io.apo import read_apo
-from eutely.io.tables import PARQUET, TEXT, read_table
+from eutely.io.columns import SUFFIXES as TABLES
+from eutely.io.names import names_beside, read_names, with_names
+from eutely.io.tables import read_table
 from eutely.io.volumes.volume import VoxelSize
 from eutely.specimen import MICROMETRE, VOXEL, Specimen
+
+__all__ = [
+    "BadFilesError", "Reading", "Source", "Survey", "paired_planes", "read", "read_names",
+    "readings", "sources", "survey", "usable", "voxel_triple", "with_names",
+]  # fmt: skip
 
 log = logging.getLogger("eutely")
 
@@ -28,7 +35,7 @@ FEWEST_NUCLEI = 4
 SUFFIXES = {
     "volume": volumes.SUFFIXES,
     "points": (".apo", ".ano.ano.txt", ".ano.txt"),
-    "table": (*TEXT, *PARQUET),
+    "table": TABLES,
 }
 """Endings of file names by content; the first that fits counts."""
 
@@ -37,6 +44,9 @@ _DATASET = re.compile(r"(?P<file>.+\.(h5|hdf5|hdf)):(?P<dataset>.+)", re.IGNOREC
 
 ReadProgress = Callable[[float], None]
 """Called with the fraction of a file that was read, 0 to 1."""
+
+SurveyProgress = Callable[[int, float], None]
+"""Called with the number of a file and the fraction of it that was read."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,8 @@ class Source:
     """the file's name without its suffix: name of the specimen unless the file has one"""
     dataset: str | None = None
     """path inside an HDF5 file"""
+    names: Path | None = None
+    """table of names beside a volume or point cloud"""
 
 
 @dataclass(frozen=True)
@@ -61,20 +73,45 @@ class Reading:
     """x, y, z in micrometres, of a volume"""
 
 
+class BadFilesError(ReadError):
+    """Files that cannot be used: one line for each in ``problems``."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What could be read of some files, and what is wrong with the rest."""
+
+    readings: tuple[Reading, ...]
+    problems: tuple[str, ...]
+    """one line per file (or specimen) that cannot be used"""
+
+
 def read(
-    *inputs: str | PathLike[str], voxel_size: float | Sequence[float] | None = None
+    *inputs: str | PathLike[str],
+    voxel_size: float | Sequence[float] | None = None,
+    names: str | PathLike[str] | None = None,
+    skip_bad: bool = False,
 ) -> list[Specimen]:
     """Read specimens from files and folders.
 
     Parameters
     ----------
     inputs
-        label volumes (TIFF, OME-Zarr, HDF5, NRRD), tables (CSV, TSV, Parquet) of a specimen or a
-        cohort, Vaa3D point clouds (``.apo``, ``.ano.txt``), or folders of such files, which are
-        read in the order of their names.
+        label volumes (TIFF, OME-Zarr, HDF5, NRRD), tables (CSV, TSV, Parquet, Excel) of a specimen
+        or a cohort, Vaa3D point clouds (``.apo``, ``.ano.txt``), or folders of such files, which
+        are read in the order of their names.
     voxel_size
         x, y, z in micrometres (or one number if all are equal); takes precedence over the files.
         Tables and point clouds in voxels are converted.
+    names
+        table of the names of nuclei by their ids, or folder of such tables, see `with_names`.
+        Without it, a table ``worm.csv`` beside the volume ``worm.tif`` is used.
+    skip_bad
+        leave out what cannot be read, with a warning, instead of raising an error.
 
     Raises
     ------
@@ -87,9 +124,10 @@ def read(
     >>> import eutely
     >>> cohort = eutely.read("worms/", "another.csv")  # doctest: +SKIP
     """
-    cohort = list(readings(sources(inputs), voxel_size))
-    check_cohort(cohort)
-    return [reading.specimen for reading in cohort]
+    files = sources(inputs)
+    cohort = usable(survey(files, voxel_size), skip_bad)
+    specimens = [reading.specimen for reading in cohort]
+    return specimens if names is None else with_names(specimens, Path(names))
 
 
 def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
@@ -114,7 +152,21 @@ def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
         else:
             known = " ".join(suffix for kind in SUFFIXES.values() for suffix in kind)
             raise ReadError(f"{path}: unknown kind of file; expected one of {known}")
-    return files
+    return _with_name_tables(files)
+
+
+def _with_name_tables(files: Sequence[Source]) -> list[Source]:
+    """Return the files, with tables of names as part of the volumes that they lie beside."""
+    result = [
+        file if file.kind == "table" else replace(file, names=_names_of(file)) for file in files
+    ]
+    used = {file.names for file in result}
+    return [file for file in result if file.path not in used]
+
+
+def _names_of(file: Source) -> Path | None:
+    """Return the table of names of the same stem beside a volume or point cloud."""
+    return names_beside(file.path.parent, file.name)
 
 
 def _source(path: Path) -> Source | None:
@@ -136,7 +188,8 @@ def _folder(path: Path) -> list[Source]:
     except OSError as error:
         raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
     for entry in entries:
-        source = None if entry.name.startswith(".") else _source(entry)
+        # "~$" begins the name of the lock file of an open spreadsheet.
+        source = None if entry.name.startswith((".", "~$")) else _source(entry)
         # Any other text is more likely a note than a table.
         if source is None or (source.kind == "table" and entry.suffix.lower() == ".txt"):
             log.debug("%s: not a specimen, left out", entry)
@@ -157,10 +210,16 @@ def readings(
     """Read one file after the other; the specimens of a file are consecutive."""
     size = voxel_triple(voxel_size)
     for file in files:
-        if file.kind == "volume":
-            yield _volume(file, size, progress)
-        elif file.kind == "points":
-            yield Reading(_in_micrometres(read_apo(file.path, file.name), size), file.path)
+        if file.kind != "table":
+            reading = (
+                _volume(file, size, progress)
+                if file.kind == "volume"
+                else Reading(_in_micrometres(read_apo(file.path, file.name), size), file.path)
+            )
+            if file.names is not None:
+                (specimen,) = with_names([reading.specimen], file.names)
+                reading = replace(reading, specimen=specimen)
+            yield reading
         else:
             for specimen in read_table(file.path, file.name):
                 yield Reading(_in_micrometres(specimen, size), file.path)
@@ -203,28 +262,98 @@ def voxel_triple(given: float | Sequence[float] | None) -> VoxelSize | None:
     return x, y, z
 
 
-def check_cohort(cohort: Sequence[Reading]) -> None:
-    """Raise if a specimen is too small, or if names or units do not fit together."""
+def survey(
+    files: Sequence[Source],
+    voxel_size: float | Sequence[float] | None = None,
+    progress: SurveyProgress = lambda _, __: None,
+) -> Survey:
+    """Read all files, and collect what is wrong with some instead of stopping at the first.
+
+    Parameters
+    ----------
+    files
+        see `sources`.
+    voxel_size
+        see `read`.
+    progress
+        called with the number of the file and the fraction of it that was read.
+    """
+    size = voxel_triple(voxel_size)
+    good, problems = [], []
+    for number, file in enumerate(files):
+        try:
+            for reading in readings([file], size, partial(progress, number)):
+                problem = _too_few(reading)
+                if problem:
+                    problems.append(problem)
+                else:
+                    good.append(reading)
+        except EutelyError as error:
+            line = str(error)
+            where = str(file.path)
+            problems.append(line if where in line else f"{where}: {line}")
+    return Survey(tuple(good), tuple(problems))
+
+
+def _too_few(reading: Reading) -> str:
+    """Return what is wrong if a specimen has too few nuclei; "" otherwise."""
+    specimen, path = reading.specimen, reading.path
+    if len(specimen) >= FEWEST_NUCLEI:
+        return ""
+    if len(specimen) == 1 and reading.voxel_size is not None:
+        return (
+            f"{path}: one label ({specimen.ids[0]}) for all nuclei: was it labelled? Expected "
+            "another number for each nucleus; label the connected components of the mask first"
+        )
+    count = "1 nucleus" if len(specimen) == 1 else f"{len(specimen)} nuclei"
+    return (
+        f"{path}: {specimen.name} has {count}, expected at least {FEWEST_NUCLEI}; is the file "
+        "complete?"
+    )
+
+
+def cohort_problems(cohort: Sequence[Reading]) -> list[str]:
+    """Return why specimens do not make a cohort: equal names, different units."""
     seen: dict[str, Path] = {}
+    units: dict[str, list[Path]] = {}
+    problems = []
     for reading in cohort:
         specimen, path = reading.specimen, reading.path
-        if len(specimen) < FEWEST_NUCLEI:
-            raise ReadError(
-                f"{path}: {specimen.name} has {len(specimen)} nuclei, expected at least "
-                f"{FEWEST_NUCLEI}; is the file complete?"
-            )
         if specimen.name in seen:
-            raise ReadError(
+            problems.append(
                 f"two specimens are called {specimen.name} ({seen[specimen.name]} and {path}); "
                 "rename one"
             )
         seen[specimen.name] = path
-        first = cohort[0]
-        if specimen.unit != first.specimen.unit:
-            raise ReadError(
-                f"mixed units: {first.path} is in {first.specimen.unit}, {path} in "
-                f"{specimen.unit}; convert to one (tables: column 'unit')"
-            )
+        units.setdefault(specimen.unit, []).append(path)
+    if len(units) > 1:
+        parts = []
+        for unit, paths in units.items():
+            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            parts.append(f"{paths[0]}{more} in {unit}")
+        problems.append(
+            f"mixed units: {', '.join(parts)}; convert to one (tables: column 'unit'; tables in "
+            "voxels: --voxel-size)"
+        )
+    return problems
+
+
+def usable(found: Survey, skip_bad: bool = False) -> list[Reading]:
+    """Return what can be used of a survey; raise `BadFilesError` if anything is wrong.
+
+    With ``skip_bad``, files that cannot be used are left out with a warning; equal names and
+    different units remain errors.
+    """
+    problems = [] if skip_bad else list(found.problems)
+    problems += cohort_problems(found.readings)
+    if skip_bad:
+        for problem in found.problems:
+            log.warning("left out: %s", problem)
+        if not found.readings:
+            problems.append("no specimen is left; correct the files")
+    if problems:
+        raise BadFilesError(problems)
+    return list(found.readings)
 
 
 @contextmanager
@@ -252,16 +381,3 @@ def paired_planes(
                 "expected two segmentations of the same image"
             )
         yield zip(left.planes(), right.planes(), strict=True)
-
-
-def read_names(path: Path) -> dict[int, str]:
-    """Read the names, id -> name, from a table with the columns ``id`` and ``name``."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
-            names = {int(row["id"]): (row["name"] or "").strip() for row in rows}
-    except OSError as error:
-        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
-    except (KeyError, ValueError, TypeError, UnicodeDecodeError, csv.Error) as error:
-        raise ReadError(f"{path}: expected a CSV table with columns id and name") from error
-    return {id_: name for id_, name in names.items() if name}

@@ -1,9 +1,9 @@
-"""Tables of nuclei (CSV, TSV, Parquet) of a specimen or a cohort, without loss."""
+"""Tables of nuclei (CSV, TSV, Parquet, Excel) of a specimen or a cohort, without loss."""
 
 import csv
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,20 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError, WriteError
-from eutely.io.text import floats, numbers, whole_numbers
+from eutely.io.columns import PARQUET, TEXT, Columns, read_columns
+from eutely.io.headings import CENTROID, standard
+from eutely.io.notation import plain_numbers
+from eutely.io.text import floats, whole_numbers
 from eutely.io.whole import whole
 from eutely.specimen import UNKNOWN, Specimen, unit_word
 
 log = logging.getLogger("eutely")
-
-TEXT = (".csv", ".tsv", ".tab", ".txt")
-"""Suffixes of text tables."""
-
-PARQUET = (".parquet", ".pq")
-"""Suffixes of Parquet tables."""
-
-CENTROID = ("x", "y", "z")
-"""Columns of the centroid."""
 
 RADII = ("r1", "r2", "r3")
 """Columns of the three radii."""
@@ -39,27 +33,11 @@ COHORT = ("specimen", "individual")
 RESERVED = {"id", "name", "unit", "r", *CENTROID, *RADII, *AXES, *COHORT}
 """Columns that are not features."""
 
+TEXTS = ("name", "unit", "alternatives", *COHORT)
+"""Columns that are not numbers."""
 
-@dataclass(frozen=True)
-class Columns:
-    """A table as text: every field is a string, empty if unknown."""
-
-    path: Path
-    fields: Mapping[str, Sequence[str]]
-    lines: Sequence[int]
-    """line number of each row in the file"""
-
-    def rows(self, chosen: Sequence[int]) -> "Columns":
-        """Return the table with only the ``chosen`` rows."""
-        return Columns(
-            self.path,
-            {key: [column[row] for row in chosen] for key, column in self.fields.items()},
-            [self.lines[row] for row in chosen],
-        )
-
-    def numbers(self, key: str) -> NDArray[np.float64]:
-        """Return column ``key`` as (n,) float64."""
-        return numbers(self.fields[key], key, str(self.path), self.lines)
+ANNOTATED = ("cell", "confidence")
+"""Columns that, together, say what an atlas made of a nucleus; they are no features."""
 
 
 def read_table(path: Path, name: str) -> list[Specimen]:
@@ -68,19 +46,19 @@ def read_table(path: Path, name: str) -> list[Specimen]:
     Parameters
     ----------
     path
-        CSV, TSV (the delimiter follows from the header) or Parquet; for columns see
+        CSV, TSV (the delimiter follows from the header), Parquet or Excel; for columns see
         docs/formats.md.
     name
         of the specimen, if the table has no column ``specimen`` or ``individual``.
     """
-    table = _parquet(path) if path.suffix.lower() in PARQUET else _text(path)
+    table = standard(read_columns(path))
     absent = [key for key in CENTROID if key not in table.fields]
     if absent:
-        present = ", ".join(table.fields) or "none"
-        raise ReadError(
-            f"{path}: no column {', '.join(absent)} (found: {present}); rename the columns of the "
-            "centroid to x, y, z"
-        )
+        advice = "rename the columns of the centroid to x, y, z"
+        if len(absent) == 3 and {"id", "name"} <= set(table.fields):
+            advice = "names belong beside a volume of the same name, or into --names"
+        raise ReadError(f"{path}: no column {', '.join(absent)} (found: {table.found()}); {advice}")
+    table = _plain(table)
     if 0 < len(set(RADII) & set(table.fields)) < 3:
         raise ReadError(f"{path}: not all of the columns r1, r2, r3; give all, or one column r")
     features = _features(table)
@@ -98,58 +76,20 @@ def read_table(path: Path, name: str) -> list[Specimen]:
     return [_specimen(table.rows(rows), key, features) for key, rows in groups.items()]
 
 
-def _text(path: Path) -> Columns:
-    """Read a text table; the delimiter is the most frequent one in the header."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            head = file.readline()
-            file.seek(0)
-            delimiter = max(",;\t", key=head.count)
-            reader = csv.reader(file, delimiter=delimiter)
-            header = [key.strip() for key in next(reader, [])]
-            rows, lines = [], []
-            for row in reader:
-                if not any(row):
-                    continue
-                if len(row) != len(header):
-                    raise ReadError(
-                        f"{path}: line {reader.line_num} has {len(row)} fields, expected "
-                        f"{len(header)} as in the header; is the file complete?"
-                    )
-                rows.append(row)
-                lines.append(reader.line_num)
-    except OSError as error:
-        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ReadError(f"{path} is not a text table (UTF-8 expected): {error}") from error
-    twice = {key for key in header if header.count(key) > 1}
-    if twice:
-        raise ReadError(f"{path}: column {', '.join(sorted(twice))} occurs twice; rename one")
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
-    return Columns(path, dict(zip(header, columns, strict=True)), lines)
-
-
-def _parquet(path: Path) -> Columns:
-    """Read a Parquet table as text, which is exact for numbers too: one parser for all tables."""
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise ReadError(f"cannot read {path} as Parquet: {_first_line(error)}") from error
-    fields = {
-        key: ["" if value is None else str(value) for value in column.to_pylist()]
-        for key, column in zip(table.column_names, table.columns, strict=True)
-    }
-    return Columns(path, fields, range(1, table.num_rows + 1))
+def _plain(table: Columns) -> Columns:
+    """Return a table without decimal commas and thousands separators."""
+    fields = {key: column for key, column in table.fields.items() if key and key not in TEXTS}
+    needed = [key for key in (*CENTROID, "r", *RADII, *AXES) if key in fields]
+    plain = plain_numbers(fields, needed, table.delimiter == ";", str(table.path), table.lines)
+    return replace(table, fields={**table.fields, **plain})
 
 
 def _features(table: Columns) -> dict[str, NDArray[np.float64]]:
     """Return the other columns that contain only numbers."""
     features, ignored = {}, []
+    annotated = set(ANNOTATED) <= set(table.fields)
     for key in table.fields:
-        if key in RESERVED or not key:
+        if key in RESERVED or not key or (annotated and key in ANNOTATED):
             continue
         try:
             features[key] = floats(table.fields[key])
@@ -194,10 +134,6 @@ def _specimen(table: Columns, name: str, features: Mapping[str, Any]) -> Specime
 def _known(column: Sequence[str]) -> bool:
     """Return whether a column has any entry; a column without entries counts as absent."""
     return any(map(str.strip, column))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def write_table(specimens: Specimen | Sequence[Specimen], path: Path) -> None:
@@ -259,8 +195,9 @@ def _texts(column: Sequence[Any]) -> list[str]:
 def _columns(cohort: Sequence[Specimen], named: bool) -> dict[str, list[Any]]:
     """Return the columns as Python values, None where unknown; ``named`` adds ``specimen``."""
     features = list(dict.fromkeys(key for specimen in cohort for key in specimen.features))
+    taken = RESERVED | (set(ANNOTATED) if set(ANNOTATED) <= set(features) else set())
     for key in features:
-        if key in RESERVED or not key or key != key.strip():
+        if key in taken or not key or key != key.strip() or key.lower() in ("name", *COHORT):
             raise WriteError(f"a feature called '{key}' cannot be a column of a table; rename it")
     columns: dict[str, list[Any]] = {}
 

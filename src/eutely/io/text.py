@@ -1,14 +1,65 @@
-"""Numbers in text files: exact, with the line number of anything else in errors."""
+"""Text files: their encoding, and exact numbers; errors name the line of anything else."""
 
+import codecs
+import logging
 from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
 
+log = logging.getLogger("eutely")
+
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
 """Fields (in lower case) that stand for an unknown number."""
+
+SIGNS = frozenset("µ°²³±·…€§“”\u00d7\u2013\u2014\u2018\u2019\u00a0")
+"""Characters besides letters that text in Windows-1252 may contain; others suggest noise."""
+
+DIGITS = 19
+"""Most digits of a 64-bit whole number."""
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file in UTF-8, UTF-16 (with its mark) or Windows-1252.
+
+    Windows-1252 is assumed only where the text is not UTF-8 and all other characters are letters
+    or common signs; a line of the log says so.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        text = "" if wide else _windows_text(data)
+        if not text:
+            raise ReadError(
+                f"{path} is not a text table (UTF-8 expected, found {data[error.start]:#04x} at "
+                f"byte {error.start}); save it as CSV in UTF-8"
+            ) from error
+        log.info("%s is not UTF-8; read as Windows-1252 (ANSI)", path)
+    if "\0" in text:
+        raise ReadError(
+            f"{path} contains zero bytes, so it is not a text table, or UTF-16 without a mark; "
+            "save it as CSV in UTF-8"
+        )
+    return text
+
+
+def _windows_text(data: bytes) -> str:
+    """Return text in Windows-1252, "" if it is unlikely to be that."""
+    try:
+        text = data.decode("cp1252")
+    except UnicodeDecodeError:
+        return ""
+    unusual = {character for character in text if not character.isascii()}
+    return text if all(sign.isalpha() or sign in SIGNS for sign in unusual) else ""
 
 
 def floats(fields: Sequence[str]) -> NDArray[np.float64]:
@@ -46,7 +97,7 @@ def whole_numbers(
     values = np.empty(len(fields), dtype=np.int64)
     for row, field in enumerate(fields):
         try:
-            values[row] = _whole(field)
+            values[row] = whole_number(field)
         except (ValueError, OverflowError):
             raise ReadError(
                 f"{where}: line {lines[row]}: {what} is '{field}', expected a whole number"
@@ -54,11 +105,21 @@ def whole_numbers(
     return values
 
 
-def _whole(field: str) -> int:
+def whole_number(field: str) -> int:
+    """Return a whole number exactly, also of ``7.0``; raise ValueError if it is none.
+
+    >>> whole_number("9007199254740993.0")
+    9007199254740993
+    """
+    if "_" in field:  # Python would read "2006_1" as 20061
+        raise ValueError(field)
     try:
         return int(field)
     except ValueError:
-        value = float(field)
-        if value != int(value) or "_" in field:
+        try:
+            value = Decimal(field.strip())
+            if not value.is_finite() or value.adjusted() > DIGITS or value != int(value):
+                raise ValueError(field) from None
+        except InvalidOperation:
             raise ValueError(field) from None
         return int(value)

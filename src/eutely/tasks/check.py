@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from eutely.atlas import Atlas
 from eutely.errors import SpecimenError
 from eutely.geometry import spacing
 from eutely.pose import orient
-from eutely.specimen import Specimen
+from eutely.specimen import MICROMETRE, UNKNOWN, VOXEL, Specimen
 
 LARGE = 3.0
 """A nucleus whose radius is this many times larger or smaller than the median is odd."""
@@ -21,6 +22,22 @@ NEAR = 0.4
 
 COUNT, SCALE = 0.1, 1.5
 """Fraction by which the count, and factor by which the size, may differ from the cohort."""
+
+ROUND, ROUNDER = 2.0, 1.5
+"""Nuclei are at most this many times as long along one axis as along another; and the factor by
+which another order of the voxel size must make them rounder to be the likely one."""
+
+LONG = 2.5
+"""The same as ``ROUND`` where the voxel size is not known: nuclei may be elongated."""
+
+SCATTERED = 0.3
+"""Share of voxels outside the largest pieces of their labels above which these are no labels."""
+
+NEIGHBOURS = (0.05, 500.0)
+"""Least and largest plausible distance of neighbouring nuclei, in micrometres."""
+
+FAR = 5.0
+"""Factor by which the size may differ from that of an atlas, or of a single other specimen."""
 
 SURE = 1.0
 """Difference of log-probabilities from which head and tail are clear."""
@@ -41,6 +58,10 @@ class Facts:
     neighbour, radius
         median distance to the nearest other nucleus, and median radius of the sphere of the same
         volume (NaN if no radii are known).
+    lengths
+        median half-extent of the nuclei along x, y, z; NaN if their axes are not known.
+    scattered
+        share of labelled voxels outside the largest piece of their label; NaN if not known.
     head
         unit vector (x, y, z) towards the head, estimated from positions; None without a pose.
     head_margin, roll_margin
@@ -58,6 +79,8 @@ class Facts:
     named: int
     neighbour: float
     radius: float
+    lengths: tuple[float, float, float]
+    scattered: float
     head: tuple[float, float, float] | None
     head_margin: float
     roll_margin: float
@@ -101,6 +124,8 @@ def examine(specimen: Specimen) -> Facts:
         named=sum(map(bool, specimen.names or ())),
         neighbour=spacing(points),
         radius=float(np.nanmedian(radius)) if np.isfinite(radius).any() else np.nan,
+        lengths=_lengths(specimen),
+        scattered=_scattered(specimen),
         head=_triple(poses[0].rotation[0]) if poses else None,
         head_margin=margin(0),
         roll_margin=margin(1),
@@ -115,6 +140,91 @@ def _triple(values: NDArray[np.float64]) -> tuple[float, float, float]:
 
 def _radius(specimen: Specimen) -> NDArray[np.float64]:
     return np.asarray(np.cbrt(specimen.radii.prod(axis=1)))
+
+
+def _lengths(specimen: Specimen) -> tuple[float, float, float]:
+    """Return the median half-extent of the ellipsoids along x, y, z."""
+    if specimen.axes is None:
+        return np.nan, np.nan, np.nan
+    extents = np.linalg.norm(specimen.axes * specimen.radii[:, :, None], axis=1)
+    extents = extents[np.isfinite(extents).all(axis=1)]
+    return _triple(np.median(extents, axis=0)) if len(extents) else (np.nan, np.nan, np.nan)
+
+
+def _scattered(specimen: Specimen) -> float:
+    """Return the share of voxels that are not part of the largest piece of their label."""
+    features = specimen.features
+    if not {"voxels", "detached"} <= set(features):
+        return np.nan
+    return float(np.nansum(features["detached"]) / max(np.nansum(features["voxels"]), 1.0))
+
+
+def odd_volume(facts: Facts, voxel_size: Sequence[float] | None = None) -> Iterator[Oddity]:
+    """Yield what suggests that a volume holds no labels, or its voxel size is in a wrong order.
+
+    Parameters
+    ----------
+    facts
+        of the specimen.
+    voxel_size
+        x, y, z of its label volume, if there is one.
+    """
+    if facts.scattered > SCATTERED:
+        detail = (
+            f"{facts.scattered:.0%} of the labelled voxels lie apart from the rest of their label; "
+            "is it an intensity image, or a mask of classes? Expected one number per nucleus"
+        )
+        yield Oddity(facts.name, "labels do not look like nuclei", detail)
+    lengths = np.array(facts.lengths)
+    if not (lengths > 0).all():
+        return
+    ratio = float(lengths.max() / lengths.min())
+    long, short = "xyz"[lengths.argmax()], "xyz"[lengths.argmin()]
+    words = f"nuclei are {ratio:.2g} times as long in {long} as in {short}"
+    if voxel_size is None:
+        if ratio > LONG:
+            detail = f"{words}; are {long} and {short} swapped in the voxel size behind it?"
+            yield Oddity(facts.name, "axes look swapped", detail)
+        return
+    size = np.array(voxel_size)
+    orders = [size[list(order)] for order in permutations(range(3))]
+    rounder = min(orders, key=lambda order: float(np.ptp(np.log(lengths / size * order))))
+    best = float(np.exp(np.ptp(np.log(lengths / size * rounder))))
+    if ratio > ROUND and best * ROUNDER < ratio:
+        changed = " and ".join(
+            axis for axis, a, b in zip("xyz", size, rounder, strict=True) if a != b
+        )
+        sides = ",".join(f"{side:.4g}" for side in rounder)
+        detail = f"{words}; with --voxel-size {sides} only {best:.2g}: are {changed} swapped?"
+        yield Oddity(facts.name, "voxel size in a wrong order", detail)
+
+
+def odd_units(facts: Facts, atlas: Atlas | None = None) -> Iterator[Oddity]:
+    """Yield what suggests that a specimen is in another unit than it says, or than an atlas."""
+    if facts.unit == MICROMETRE and not NEIGHBOURS[0] <= facts.neighbour <= NEIGHBOURS[1]:
+        detail = f"neighbouring nuclei are {facts.neighbour:.3g} um apart"
+        yield Oddity(facts.name, "unit looks wrong", f"{detail}; is it really micrometres?")
+    if atlas is None:
+        return
+    if UNKNOWN not in (facts.unit, atlas.unit) and facts.unit != atlas.unit:
+        advice = "give --voxel-size" if facts.unit == VOXEL else "convert the specimen"
+        detail = f"in {facts.unit}, the atlas in {atlas.unit}; {advice}"
+        yield Oddity(facts.name, "unit differs from the atlas's", detail)
+        return
+    factor = facts.spread / float(np.sqrt(atlas.means.var(axis=0).sum()))
+    if not 1 / FAR < factor < FAR:
+        detail = _size_words(factor, "the atlas's")
+        yield Oddity(facts.name, "size far from the atlas's", detail)
+
+
+def _size_words(factor: float, whose: str) -> str:
+    """Describe by how much a size differs, and the unit that would explain it."""
+    for power, small, large in ((3, "millimetres", "nanometres"), (6, "metres", "picometres")):
+        if abs(abs(np.log10(factor)) - power) < 0.5:
+            unit = large if factor > 1 else small
+            times = 10.0**power if factor > 1 else 10.0**-power
+            return f"about {times:,.6g} times {whose}: {unit} instead of micrometres?"
+    return f"{factor:.3g} times {whose}; are unit and voxel size right?"
 
 
 def odd_nuclei(specimen: Specimen) -> Iterator[Oddity]:
@@ -170,6 +280,12 @@ def odd_specimens(cohort: Sequence[Facts]) -> Iterator[Oddity]:
         elif facts.head_margin < SURE:
             detail = f"the other way round scores only {facts.head_margin:.2g} less"
             yield Oddity(facts.name, "head and tail hard to tell apart", detail)
+    if len(cohort) == 2:
+        first, second = cohort
+        factor = second.spread / first.spread if first.spread > 0 else 1.0
+        if factor > 0 and not 1 / FAR < factor < FAR:
+            detail = _size_words(factor, f"that of {first.name}")
+            yield Oddity(second.name, "size far from the cohort's", detail)
     if len(cohort) < 3:
         return
     counts = np.array([facts.nuclei for facts in cohort], dtype=np.float64)
@@ -192,7 +308,7 @@ def odd_specimens(cohort: Sequence[Facts]) -> Iterator[Oddity]:
     for facts, spread, extent in zip(cohort, spreads, extents, strict=True):
         factor = np.exp(spread - np.median(spreads))
         if max(factor, 1 / factor) > max(SCALE, np.exp(5 * _scatter(spreads))):
-            detail = f"{factor:.3g} times the cohort's; are unit and voxel size right?"
+            detail = _size_words(factor, "the cohort's")
             yield Oddity(facts.name, "size far from the cohort's", detail)
         elif posed and (order := _swapped(extent, middle)):
             detail = f"x, y, z look like the cohort's {order}; check the order of axes"
