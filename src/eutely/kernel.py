@@ -1,7 +1,10 @@
-"""Compilation of hot loops by Numba: cached on disk, without the GIL."""
+"""Compilation of hot loops by Numba: cached on disk where possible, without the GIL."""
 
 import hashlib
 import logging
+import os
+import stat
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,10 +32,51 @@ def _version() -> str:
     return digest.hexdigest()[:12]
 
 
-# A kernel's machine code contains that of the kernels it calls, but Numba checks only the time of
-# its own file. A folder for each state of the files with kernels avoids outdated code; its name is
-# a digest of their content, so that a change elsewhere compiles nothing again.
-CACHE = str(PACKAGE / "__pycache__" / f"kernels-{_version()}")
+def _cache() -> str | None:
+    """Return the folder for machine code: the first of several that can be written, or None.
+
+    A kernel's machine code contains that of the kernels it calls, but Numba checks only its own
+    file. A folder for each state of the files with kernels avoids outdated code; its name is a
+    digest of their content, so that a change elsewhere compiles nothing again.
+    """
+    name = f"kernels-{_version()}"
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    user = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    places = [Path(given)] if given else [PACKAGE / "__pycache__", Path(user) / "eutely"]
+    for place in places:
+        if _writable(place / name):
+            return str(place / name)
+    # The names in a folder for all users are known to all of them, and machine code is run: it
+    # must belong to this user, and to nobody else.
+    shared = Path(tempfile.gettempdir()) / f"eutely-{getattr(os, 'getuid', int)()}"
+    return str(shared / name) if _private(shared) and _writable(shared / name) else None
+
+
+def _writable(folder: Path) -> bool:
+    """Make a folder; return whether files can be written to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def _private(folder: Path) -> bool:
+    """Make a folder; return whether it is one of this user, closed to all others."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return False
+    if os.name != "posix":  # the temporary folder is the user's own
+        return True
+    mine = found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+    return mine and stat.S_ISDIR(found.st_mode)
+
+
+CACHE = _cache()
+"""Folder of machine code, or None where none can be kept."""
 
 
 class _Announcement(event.Listener):
@@ -65,14 +109,16 @@ config: Any = numba.config
 
 
 def kernel(function: F) -> F:
-    """Compile ``function`` on first call; keep the machine code beside the package.
+    """Compile ``function`` on first call; keep the machine code in ``CACHE``, if there is one.
 
     ``fastmath`` stays off: it silently removes NaN checks.
     """
     before = config.CACHE_DIR
-    config.CACHE_DIR = CACHE
+    config.CACHE_DIR = CACHE or before
     try:
-        compiled = numba.njit(cache=True, nogil=True)(function)
+        compiled = numba.njit(cache=CACHE is not None, nogil=True)(function)
+    except RuntimeError:  # the folder cannot be written any more
+        compiled = numba.njit(nogil=True)(function)
     finally:
         config.CACHE_DIR = before
     return cast(F, compiled)
