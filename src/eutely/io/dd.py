@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eutely.arrays import pair_list
 from eutely.errors import ProblemError, ReadError
+from eutely.io.limits import PIECE, budget, check_memory, check_regular
 from eutely.io.whole import whole
 from eutely.kernel import kernel
 from eutely.problem import PairProblem
@@ -39,6 +40,15 @@ ERRORS = {
 }
 """What is wrong with a line, by the error code of `_parse`."""
 
+MEMORY = 12
+"""Bytes of memory that a byte of text takes until it is a problem."""
+
+SPARE_NODES = 1_000_000
+"""Nodes without any assignment that a file may declare, besides one for each of its bytes."""
+
+MOST_GRAPHS = 10_000
+"""Largest number of a graph."""
+
 
 def read_dd(path: Path) -> Pairs:
     """Read all problems of a file; without ``gm`` lines the graphs are 0 and 1.
@@ -48,10 +58,12 @@ def read_dd(path: Path) -> Pairs:
     path
         ``.dd`` or ``.txt``, or the same with ``.xz``.
     """
+    check_regular(path)
     try:
+        check_memory(path, MEMORY * path.stat().st_size, "a problem of this size")
         data = path.read_bytes()
         if path.suffix == ".xz" or data[:6] == b"\xfd7zXZ\x00":
-            data = lzma.decompress(data)
+            data = _unpacked(path, data)
     except OSError as error:
         raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
     except (lzma.LZMAError, EOFError) as error:
@@ -62,7 +74,45 @@ def read_dd(path: Path) -> Pairs:
         raise ReadError(f"{path}, line {line} {ERRORS[code]}")
     if len(heads) == 0:
         raise ReadError(f"{path} has no problem, expected a line that starts with 'p'")
+    _check_heads(path, heads.tolist(), len(data))
     return [_problem(path, head, nodes, costs, ends, extra) for head in heads.tolist()]
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    """Return the text of a compressed file; too much of it is a ReadError, before it is there."""
+    parts: list[bytes] = []
+    total = 0
+    while data:
+        # The file also declares the memory that unpacking takes.
+        stream = lzma.LZMADecompressor(memlimit=max(budget(), 2**26))
+        while not stream.eof:
+            if stream.needs_input and not data:
+                raise EOFError("the compressed data are cut off")
+            part = stream.decompress(data, PIECE)
+            data = b""
+            total += len(part)
+            check_memory(path, MEMORY * total, "a problem of this size")
+            parts.append(part)
+        data = stream.unused_data.lstrip(b"\0")
+    return b"".join(parts)
+
+
+def _check_heads(path: Path, heads: Sequence[Sequence[int]], size: int) -> None:
+    """Raise unless each pair of graphs has one problem, and nodes are no more than plausible."""
+    seen: set[frozenset[int]] = set()
+    nodes = 0
+    for g, h, n_left, n_right, *_ in heads:
+        if not 0 <= min(g, h) < max(g, h) <= MOST_GRAPHS:
+            raise ReadError(
+                f"{path}: a problem of the graphs {g} and {h}; expected two numbers up to "
+                f"{MOST_GRAPHS}"
+            )
+        if frozenset((g, h)) in seen:
+            raise ReadError(f"{path}: two problems of the graphs {g} and {h}; remove one")
+        seen.add(frozenset((g, h)))
+        nodes += n_left + n_right
+    if nodes > SPARE_NODES + size:
+        raise ReadError(f"{path}: {nodes} nodes in a file of {size} bytes; check its 'p' lines")
 
 
 def _problem(
