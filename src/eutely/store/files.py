@@ -7,6 +7,7 @@ content: a file that was cut off or damaged is not taken for a result.
 
 import io
 import json
+import math
 import struct
 import zipfile
 import zlib
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eutely.errors import ReadError, WriteError
 from eutely.io.whole import whole
@@ -46,11 +48,10 @@ def read_record(path: Path) -> Record:
     """Read a record; a ReadError says when the file is absent, cut off or damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
+            _check_members(archive, path.stat().st_size)
             stored = json.loads(archive.read(METADATA))
             arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(name)), allow_pickle=False
-                )
+                name.removesuffix(".npy"): _array(archive.read(name))
                 for name in archive.namelist()
                 if name != METADATA
             }
@@ -60,12 +61,36 @@ def read_record(path: Path) -> Record:
         raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
     except (
         zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, TypeError,
-        NotImplementedError, RuntimeError, OverflowError, MemoryError, struct.error,
+        NotImplementedError, RuntimeError, OverflowError, MemoryError, struct.error, LookupError,
+        AttributeError, SyntaxError,
     ) as error:  # fmt: skip
         raise ReadError(f"{path} is damaged ({type(error).__name__})") from error
     if not intact:
         raise ReadError(f"{path} is damaged (its content does not have its checksum)")
     return record
+
+
+def _check_members(archive: zipfile.ZipFile, size: int) -> None:
+    """Raise a ValueError where members are not stored as they are, or exceed the file."""
+    members = archive.infolist()
+    total = sum(member.file_size for member in members)
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members) or total > size:
+        raise ValueError("members that unpack to more than the file holds")
+
+
+def _array(content: bytes) -> NDArray[Any]:
+    """Return the array of a ``.npy`` file; its size is checked before it is allocated."""
+    file = io.BytesIO(content)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("another version of .npy")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if (
+        fortran
+        or dtype.hasobject
+        or math.prod(shape) * dtype.itemsize != len(content) - file.tell()
+    ):
+        raise ValueError(f"an array of {dtype} {shape} in {len(content)} bytes")
+    return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape)
 
 
 class Journal:
@@ -84,7 +109,10 @@ class Journal:
             for line in content.splitlines(keepends=True):
                 if not line.endswith(b"\n") or not _intact(line):
                     break
-                self._values.append(json.loads(line[9:]))
+                try:
+                    self._values.append(json.loads(line[9:]))
+                except (ValueError, RecursionError):
+                    break
                 good += len(line)
             if good < len(content):
                 with path.open("r+b") as file:

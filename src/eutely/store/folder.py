@@ -85,7 +85,7 @@ class RunFolder:
     def get(self, name: str, key: str) -> Record | None:
         """Return a stored result, or None; damaged ones are reported and count as absent."""
         file = self._file(name, key, "npz")
-        if not file.exists():
+        if not file.is_file():  # nor a pipe or a device
             return None
         try:
             return read_record(file)
@@ -100,8 +100,12 @@ class RunFolder:
 
     def seconds(self, name: str, key: str) -> float:
         """Return how long a result took when it was last computed; NaN where not known."""
-        rows = [row for row in self._timings if row.get("key") == key and row.get("step") == name]
-        return float(rows[-1]["seconds"]) if rows else math.nan
+        mine = {"key": key, "step": name}
+        rows = [
+            row for row in self._timings if isinstance(row, dict) and mine.items() <= row.items()
+        ]
+        seconds = rows[-1].get("seconds") if rows else None
+        return float(seconds) if isinstance(seconds, int | float) else math.nan
 
     def journal(self, name: str, key: str) -> Journal:
         """Return the list in which a long step keeps what it did so far, for example trials."""
@@ -164,7 +168,7 @@ def _check(path: Path) -> None:
         return
     try:
         schema = json.loads(mark.read_bytes())["schema"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunFolderError(f"{path} is damaged: {MARK} is not readable; {advice}") from error
     if schema != SCHEMA:
         raise RunFolderError(
@@ -262,5 +266,5 @@ def _holder(file: IO[str]) -> str:
         file.seek(0)
         holder = json.load(file)
         return f"process {holder['process']} on {holder['host']}"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "another process"
