@@ -65,6 +65,12 @@ def test_nothing_given_is_the_default_preset() -> None:
         ("[multi]\nc0 = nan", "multi.c0 = nan: expected a finite number"),
         ("preset = 'best'", "preset = 'best': expected one of default, paper"),
         ("preset = 3", "preset = 3: expected one of default, paper"),
+        ("[estimate]\nprior = 1e-300", "estimate.prior = 1e-300: expected greater than or equal"),
+        ("[estimate]\nfreedom = 1e308", "estimate.freedom = 1e+308: expected less than or equal"),
+        ("[estimate]\nshrinkage = 1e308", "expected less than or equal to 1000000"),
+        ("[estimate]\nlength = 1e-300", "estimate.length = 1e-300"),
+        ("[estimate]\nfade = 1e308", "estimate.fade = 1e+308"),
+        ("[refine]\nfolds = 1000000000", "refine.folds = 1000000000: expected less"),
         ("seed = -1\n[multi]\nc0 = 'x'", "(and 1 more)"),
     ],
 )
@@ -102,7 +108,7 @@ def test_settings_cannot_be_changed() -> None:
 
 @given(
     st.integers(0, 2**63 - 1),
-    st.floats(min_value=0, exclude_min=True, allow_infinity=False),
+    st.floats(0.001, 1e9),
     st.sampled_from(["sync", "cycle"]),
     st.sampled_from(sorted(PRESETS)),
 )
@@ -124,9 +130,9 @@ def test_every_setting_is_explained() -> None:
 
 
 def test_a_part_is_ready_for_json() -> None:
-    part = Config().part("seed", "multi")
-    assert part == {"seed": 0, "multi": {"synchronisation": "dense", "c0": 40.0}}
-    assert math.isfinite(part["multi"]["c0"])
+    assert Config().value("seed") == 0
+    assert Config().value("multi") == {"synchronisation": "dense", "c0": 40.0}
+    assert math.isfinite(Config().value("multi.c0"))
 
 
 def test_the_reference_is_up_to_date() -> None:

@@ -48,6 +48,7 @@ class Costs(Section):
         "weighs the arrangement of nuclei more and makes matching slower in proportion.",
         "nuclei",
         ge=1,
+        le=1000,
     )
 
 
@@ -60,6 +61,7 @@ class Realign(Section):
         "costs time in proportion; beyond convergence it changes nothing.",
         "rounds",
         ge=0,
+        le=1000,
     )
     trim: float = setting(
         0.1,
@@ -76,6 +78,7 @@ class Realign(Section):
         "allows specimens of more different shape, and worse failures.",
         "factor",
         gt=1.0,
+        le=100.0,
     )
     scale: bool = setting(
         True,
@@ -97,6 +100,7 @@ class Learn(Section):
         "makes learning steadier; time grows with its square.",
         "specimens",
         ge=2,
+        le=100_000,
     )
     loss: Literal["sync", "sync-dense", "cycle"] = setting(
         "sync",
@@ -109,6 +113,7 @@ class Learn(Section):
         "finds better costs, with smaller and smaller gains; time in proportion.",
         "trials",
         ge=0,
+        le=1_000_000,
     )
     trials_sparsity: int = setting(
         100,
@@ -116,6 +121,7 @@ class Learn(Section):
         "finds sparser problems of the same quality; time in proportion.",
         "trials",
         ge=0,
+        le=1_000_000,
     )
     trials_offsets: int = setting(
         100,
@@ -123,6 +129,7 @@ class Learn(Section):
         "finds better costs, with smaller and smaller gains; time in proportion.",
         "trials",
         ge=0,
+        le=1_000_000,
     )
     c0: float = setting(
         10000.0,
@@ -130,7 +137,8 @@ class Learn(Section):
         "as many as possible are matched and a trial cannot win by matching nothing.",
         "changes nothing once it is above all other costs.",
         "cost",
-        gt=0.0,
+        ge=0.001,
+        le=1e9,
     )
     most_candidates: int = setting(
         12000,
@@ -138,6 +146,7 @@ class Learn(Section):
         "allows denser problems: slower, and safer where specimens differ much.",
         "assignments",
         ge=1,
+        le=10**9,
     )
     tolerance: float = setting(
         0.0005,
@@ -145,6 +154,7 @@ class Learn(Section):
         "gives sparser, faster, slightly worse problems.",
         "share of the loss",
         ge=0.0,
+        le=1.0,
     )
 
 
@@ -161,7 +171,8 @@ class Multi(Section):
         "Cost of leaving a nucleus unmatched in the matchings of pairs after learning.",
         "leaves fewer nuclei unmatched, and forces more wrong matches.",
         "cost",
-        gt=0.0,
+        ge=0.001,
+        le=1e9,
     )
 
 
@@ -181,13 +192,15 @@ class Atlas(Section):
         "changes little after two; time in proportion.",
         "rounds",
         ge=0,
+        le=1000,
     )
     c0: float = setting(
         10000.0,
         "Cost of leaving a nucleus without a cell of the atlas, by the model 'offsets'.",
         "leaves fewer nuclei without a cell; lower it for specimens with spurious nuclei.",
         "cost",
-        gt=0.0,
+        ge=0.001,
+        le=1e9,
     )
 
 
@@ -199,14 +212,16 @@ class Estimate(Section):
         "Specimens that the typical covariance of all cells counts for in the covariance of each.",
         "steadies atlases from few specimens and blurs the differences between cells.",
         "specimens",
-        gt=0.0,
+        ge=0.01,
+        le=1e6,
     )
     freedom: float = setting(
         8.0,
         "Degrees of freedom of the Student-t distributions of places and costs.",
         "trusts outliers more; beyond 30 the costs are nearly Gaussian.",
         "degrees of freedom",
-        gt=0.0,
+        ge=0.1,
+        le=1e6,
     )
     neighbours: int = setting(
         30,
@@ -214,13 +229,15 @@ class Estimate(Section):
         "predicts slightly better, and takes memory and time in proportion.",
         "cells",
         ge=1,
+        le=1000,
     )
     shrinkage: float = setting(
         100.0,
         "Specimens that the prior counts for in the correlations between cells.",
         "makes displacements more like those of a smooth sheet of rubber.",
         "specimens",
-        gt=0.0,
+        ge=0.01,
+        le=1e6,
     )
     strength: float = setting(
         0.8,
@@ -228,21 +245,23 @@ class Estimate(Section):
         "trusts neighbours more.",
         "correlation",
         ge=0.0,
-        lt=1.0,
+        le=0.99,
     )
     length: float = setting(
         1.5,
         "Distance, in cell spacings, over which the correlation of the prior falls to 37%.",
         "makes larger regions move together.",
         "spacings",
-        gt=0.0,
+        ge=0.01,
+        le=1000.0,
     )
     fade: float = setting(
         4.5,
         "Distance, in cell spacings, at which correlations that are seen are trusted by 61%.",
         "keeps correlations of more distant cells, and more that are due to chance.",
         "spacings",
-        gt=0.0,
+        ge=0.01,
+        le=1000.0,
     )
     features: str = setting(
         "all",
@@ -256,6 +275,7 @@ class Estimate(Section):
         "flags more cells.",
         "specimens",
         ge=1,
+        le=10**6,
     )
 
 
@@ -268,6 +288,7 @@ class Refine(Section):
         "helps where the target is unlike the others; time in proportion.",
         "rounds",
         ge=1,
+        le=1000,
     )
     targets: int = setting(
         5,
@@ -276,6 +297,7 @@ class Refine(Section):
         "makes the result depend less on each of them; time in proportion.",
         "specimens",
         ge=1,
+        le=100_000,
     )
     target_rounds: int = setting(
         2,
@@ -283,6 +305,7 @@ class Refine(Section):
         "compares better solutions; time in proportion.",
         "rounds",
         ge=1,
+        le=1000,
     )
     common: float = setting(
         0.3,
@@ -290,7 +313,7 @@ class Refine(Section):
         "new cell to be added there.",
         "adds fewer cells that the targets lack.",
         "share of specimens",
-        gt=0.0,
+        ge=0.001,
         le=1.0,
     )
     rare: float = setting(
@@ -308,6 +331,7 @@ class Refine(Section):
         "changes little after four; time in proportion.",
         "rounds",
         ge=0,
+        le=1000,
     )
     folds: int = setting(
         5,
@@ -316,6 +340,7 @@ class Refine(Section):
         "gives each part a better atlas; time for estimating in proportion.",
         "parts",
         ge=2,
+        le=100_000,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from eutely.config import Config, resolve
 from eutely.errors import ReadError
+from eutely.io.limits import check_memory, check_regular
 
 
 def load_config(
@@ -27,11 +28,15 @@ def load_config(
     """
     given: dict[str, Any] = {}
     if path is not None:
+        check_regular(path)
         try:
+            check_memory(path, 100 * path.stat().st_size, "a file of settings of this size")
             given = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ReadError(f"{path} is not TOML: {error}") from error
+        except RecursionError as error:
+            raise ReadError(f"{path}: nested too deeply for settings") from error
     source = "settings" if path is None else str(path)
     return resolve(given, preset=preset, overrides=overrides, source=source)
