@@ -56,6 +56,6 @@ def keep_copy(path: Path) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file (UTF-8), whole or not at all."""
+    """Write a text file (UTF-8), whole or not at all; bytes that are no text become escapes."""
     with whole(path) as aside:
-        aside.write_text(text, encoding="utf-8", newline="")
+        aside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
