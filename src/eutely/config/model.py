@@ -80,6 +80,11 @@ class Realign(Section):
         gt=1.0,
         le=100.0,
     )
+    base: bool = setting(
+        False,
+        "Whether a supervised build first fits all specimens to one of them by affine maps, as in "
+        "the paper; without 'realign.warp' it does in any case.",
+    )
     scale: bool = setting(
         True,
         "Whether specimens are brought to one length and width before they are compared.",

@@ -13,7 +13,7 @@ from eutely.errors import ConfigError
 PAPER: Mapping[str, Any] = {
     "method": "learn",
     "costs": {"neighbours": 8},
-    "realign": {"iterations": 7},
+    "realign": {"iterations": 7, "base": True},
     "learn": {
         "specimens": 15,
         "loss": "sync",
@@ -34,7 +34,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "paper": {
         **PAPER,
-        "realign": {"iterations": 7, "warp": False},
+        "realign": {"iterations": 7, "base": True, "warp": False},
         "atlas": {"c0": 10000.0, "model": "offsets", "rounds": 0},
     },
     "paper-plus": {**PAPER, "atlas": {"c0": 10000.0, "model": "joint", "rounds": 2}},

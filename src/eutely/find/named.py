@@ -49,12 +49,12 @@ def all_names(labels: Labels) -> tuple[str, ...]:
     return tuple(spelt[key] for key in sorted(spelt))
 
 
-@step("estimate")
+@step("estimate", "realign.base")
 def named_cells(context: Context, frame: Frame, labels: Labels) -> Cells:
     """Return the cells that names stand for, in specimens aligned by true correspondence.
 
-    Specimens are warped to the mean of all; without ``realign.warp`` they are fitted to a base by
-    affine maps, as in the paper. Nuclei without a name belong to no cell; of nuclei with the same
+    Specimens are warped to the mean of all; with ``realign.base`` or without ``realign.warp`` they
+    are fitted to a base by affine maps first, as in the paper. Nuclei without a name belong to no cell; of nuclei with the same
     name in one specimen the first counts.
     """
     names = all_names(labels)
@@ -70,11 +70,11 @@ def named_cells(context: Context, frame: Frame, labels: Labels) -> Cells:
         _nearest_pose(poses, row, goal) for poses, row in zip(frame.poses, nuclei, strict=True)
     )
     cells = Cells(posed, posed, nuclei, frame.scores, frame.body)
-    if not frame.body.smooth:
+    if context.settings.realign.base or not frame.body.smooth:
         maps = base_maps(cells.places(), context.settings.estimate)[1]
         rows = zip(posed, maps, strict=True)
-        return replace(cells, warped=tuple(points @ m.T + shift for points, (m, shift) in rows))
-    for _ in range(WARPS):
+        cells = replace(cells, warped=tuple(points @ m.T + shift for points, (m, shift) in rows))
+    for _ in range(WARPS if frame.body.smooth else 0):
         cells = warped_to_mean(cells, context.settings.estimate)
     return cells
 

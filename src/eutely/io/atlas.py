@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -12,7 +11,7 @@ import h5py
 import numpy as np
 
 from eutely.atlas import Atlas
-from eutely.errors import AtlasError, ReadError
+from eutely.errors import AtlasError, ReadError, WriteError
 from eutely.io.hdf5_gate import check_dataset, linked, stored_chunks
 from eutely.io.limits import check_memory, check_regular, sized
 from eutely.io.whole import whole
@@ -55,9 +54,16 @@ TEXTS = ("names", "features")
 
 def write_atlas(atlas: Atlas, path: Path | str) -> None:
     """Write ``atlas`` to ``path`` (``.h5``), completely or not at all."""
-    # In memory first: HDF5 crashes where the disk is full.
-    memory = io.BytesIO()
-    with h5py.File(memory, "w", libver="v110") as file:
+    with whole(Path(path)) as aside:
+        try:
+            _write(atlas, aside)
+        except RuntimeError as error:  # what h5py makes of a full disk
+            raise WriteError(f"cannot write {path}: the disk may be full; free some space") from error
+
+
+def _write(atlas: Atlas, path: Path) -> None:
+    # In memory until it is closed: HDF5 crashes where a disk becomes full on the way.
+    with h5py.File(path, "w", libver="v110", driver="core") as file:
         file.attrs["format"] = FORMAT
         file.attrs["schema"] = SCHEMA
         for key in PLAIN:
@@ -70,8 +76,6 @@ def write_atlas(atlas: Atlas, path: Path | str) -> None:
             value = getattr(atlas, field.name)
             if isinstance(value, np.ndarray):
                 _put(file, field.name, value)
-    with whole(Path(path)) as aside:
-        aside.write_bytes(memory.getbuffer())
 
 
 def read_atlas(path: Path | str) -> Atlas:
