@@ -3,7 +3,8 @@
 Units, exposure and staining differ between specimens, so each feature is measured from the median
 of the specimen, in units of its spread: its score. How informative scores are is estimated for each
 specimen separately, from a first matching by places: where they do not follow the scores that the
-matched cells have in other specimens, they do not count.
+matched cells have in other specimens, they do not count. Before any matching they are compared by
+ranks, which no gain and no offset changes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.stats import rankdata
 
 from eutely.errors import EutelyError
 from eutely.specimen import Specimen
@@ -39,6 +41,12 @@ and the number of mixtures at most."""
 
 ODD = 3.0
 """Spread of the scores of spurious nuclei, in spreads of those of usual nuclei."""
+
+CROSSTALK, GRADIENT = 10.0, 10.0
+"""Nuclei that 'channels are separate' and 'scores do not depend on the place' count for."""
+
+RANK_VARIANCE = 0.5
+"""Variance of ranked scores within cells, relative to that between cells, before any matching."""
 
 SHARED = 0.5
 """Share of the specimens, and of the nuclei of a specimen, that must have a feature."""
@@ -134,7 +142,11 @@ class Agreement(NamedTuple):
     Attributes
     ----------
     centre, middle, slope
-        (d,): nuclei of cells that score ``x`` score ``middle + slope * (x - centre)`` in the mean,
+        (d,): nuclei of cells that score ``x`` score ``middle + slope * (x - centre)`` on average,
+    crosstalk
+        (d, d): plus ``(x - centre) @ crosstalk``,
+    gradient
+        (3, d): plus ``place @ gradient``,
     scatter
         (d, d), with this covariance.
     """
@@ -143,16 +155,29 @@ class Agreement(NamedTuple):
     middle: NDArray[np.float64]
     slope: NDArray[np.float64]
     scatter: NDArray[np.float64]
+    crosstalk: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+
+    def expected(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (m, d), what nuclei of cells with the scores ``means`` (m, d) score on average."""
+        straight = self.middle + self.slope * (means - self.centre)
+        if not self.crosstalk.any():
+            return straight
+        return np.asarray(straight + (means - self.centre) @ self.crosstalk)
 
 
 def agreement(
-    cell_scores: NDArray[np.float64], scores: NDArray[np.float64], freedom: float
+    cell_scores: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    freedom: float,
+    places: NDArray[np.float64] | None = None,
 ) -> Agreement | None:
     """Regress the scores (n, d) of nuclei on those (n, d) of their cells.
 
     Each feature has Student-t residuals, so that wrong matches count less. Two standard errors, the
     slope that chance alone may produce, are subtracted from the slopes. None if too few nuclei have
-    all features.
+    all features. With the ``places`` (n, 3) of the nuclei, about standard normal, channels may mix
+    and scores may change with the place: deeper nuclei are dimmer.
     """
     complete = np.isfinite(scores).all(axis=1)
     if complete.sum() < FEWEST_MATCHES:
@@ -161,19 +186,62 @@ def agreement(
     count, d = y.shape
     prior = PRIOR * np.cov(y.T, bias=True).reshape(d, d)
     weights = np.ones(count)
+    there = None if places is None else places[complete]
+    crosstalk, gradient = np.zeros((d, d)), np.zeros((3, d))
     for _ in range(REWEIGHTINGS):
         shares = weights / weights.sum()
-        centre, middle = shares @ x, shares @ y
-        apart, here = x - centre, y - middle
+        flat = y if there is None else y - there @ gradient
+        centre, middle = shares @ x, shares @ flat
+        apart, here = x - centre, flat - middle
         square = shares @ apart**2 + 1e-9
         slope = np.maximum(shares @ (apart * here) / square, 1e-9)
         error = shares @ here**2 / square / count
         slope *= np.maximum(1 - 4 * error / slope**2, 0.0)
         rest = here - slope * apart
+        if there is not None:
+            weighted = weights[:, None] * apart
+            normal = apart.T @ weighted + CROSSTALK * np.diag(square + 1e-6)
+            crosstalk = np.where(slope > 0, np.linalg.solve(normal, weighted.T @ rest), 0.0)
+            rest = rest - apart @ crosstalk
         scatter = _ridged(((weights[:, None] * rest).T @ rest + prior) / (count + PRIOR))
         away = np.linalg.solve(np.linalg.cholesky(scatter), rest.T)
         weights = (freedom + d) / (freedom + (away**2).sum(axis=0))
-    return Agreement(centre, middle, slope, scatter)
+        if there is not None:
+            weighted = weights[:, None] * there
+            normal = there.T @ weighted + GRADIENT * np.eye(3)
+            gradient = np.linalg.solve(normal, weighted.T @ (rest + there @ gradient))
+    return Agreement(centre, middle, slope, scatter, crosstalk, gradient)
+
+
+def rank_costs(
+    means: NDArray[np.float64], values: NDArray[np.float64], shown: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return (m, n): about the cost of the features of each nucleus if it is each cell.
+
+    Before anything is matched: a nucleus is compared by its rank with the cell of the same rank
+    among those in view. A part of a body need not look like the whole.
+
+    Parameters
+    ----------
+    means, values
+        (m, d) and (n, d), see `feature_costs`.
+    shown
+        (m,), cells that are in view.
+    """
+    spread = means[shown].var(axis=0) if shown.any() else np.zeros(means.shape[1])
+    known = np.isfinite(values)
+    used = np.flatnonzero((known.mean(axis=0) > SHARED) & (spread > 0))
+    if not len(used):
+        return np.zeros((len(means), len(values)))
+    factor = np.sqrt(min(1.0, MIXTURES / len(used)) * 0.5 / (RANK_VARIANCE * spread[used]))
+    there, here = means[:, used] * factor, np.zeros((len(values), len(used)))
+    for number, column in enumerate(used.tolist()):
+        rows = known[:, column]
+        ranks = (rankdata(values[rows, column]) - 0.5) / rows.sum()
+        here[rows, number] = np.quantile(there[shown, number], ranks)
+    mask = known[:, used].astype(np.float64)
+    costs = there**2 @ mask.T - 2 * there @ (here * mask).T + (here**2 * mask).sum(axis=1)
+    return np.asarray(costs + np.log(np.exp(-costs[shown]).mean(axis=0)))
 
 
 def feature_costs(
@@ -181,6 +249,7 @@ def feature_costs(
     values: NDArray[np.float64],
     nuclei: NDArray[np.int32],
     freedom: float,
+    places: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64] | None:
     """Return (m, n): the cost of the features of each nucleus if it is each cell.
 
@@ -198,6 +267,8 @@ def feature_costs(
         (m,), a first matching: the nucleus of each cell, or -1.
     freedom
         degrees of freedom of the Student-t distributions.
+    places
+        (n, 3), where the nuclei are, if channels may mix and scores may change with the place.
 
     Returns
     -------
@@ -211,11 +282,20 @@ def feature_costs(
         return None
     means, values, known = means[:, used], values[:, used], known[:, used]
     cell_scores, scores = means[cells], values[nuclei[cells]]
-    by_cell = agreement(cell_scores, scores, freedom)
+    there = None
+    if places is not None and len(cells):
+        matched = places[nuclei[cells]]
+        there = (places - matched.mean(axis=0)) / (matched.std(axis=0) + 1e-9)
+    by_cell = agreement(
+        cell_scores, scores, freedom, None if there is None else there[nuclei[cells]]
+    )
+    if by_cell is not None and there is not None:
+        values = values - there @ by_cell.gradient
+        scores = values[nuclei[cells]]
     at_large = agreement(np.zeros_like(cell_scores), scores, freedom)
     if by_cell is None or at_large is None:
         return None
-    expected = by_cell.middle + by_cell.slope * (means - by_cell.centre)
+    expected = by_cell.expected(means)
     costs = np.zeros((len(means), len(values)))
     patterns, which = np.unique(known, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):

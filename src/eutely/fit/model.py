@@ -81,6 +81,11 @@ class Model(NamedTuple):
             centres=loosened(self.centres, error),
         )
 
+    def through(self, view: NDArray[np.float64]) -> Model:
+        """Return the model for a specimen that shows each cell with the probabilities (m,)."""
+        presence = self.background.presence * view
+        return self._replace(background=self.background._replace(presence=presence, partial=True))
+
     def c0(self, rates: Rates) -> NDArray[np.float64]:
         """Return (m,), the cost of leaving each cell and a nucleus unmatched."""
         return self.background.c0(rates, self.freedom)

@@ -18,6 +18,7 @@ from eutely.fit.model import Model
 from eutely.fit.noise import likeliest_error
 from eutely.fit.rates import LOWEST_RATE, Rates
 from eutely.fit.spurious import BENEFIT, crowd, oddity
+from eutely.fit.view import in_view
 from eutely.frame import Points, Posed
 from eutely.geometry import nearness
 from eutely.solver.meanfield import COOLING, Crowd, assign, settle
@@ -37,6 +38,9 @@ ROLLS = 12
 
 MATCHED_POSES = 4
 """Poses that are matched with the cells in any case, the nearest ones."""
+
+MIRROR = np.array([1.0, 1.0, -1.0])
+"""Factors that turn a pose into its mirror image: left and right change places."""
 
 NEGLIGIBLE = 1e-4
 """Probability below which a cell is not listed as an alternative."""
@@ -72,6 +76,13 @@ class Fit:
     shares
         probabilities of nuclei being cells, those of a nucleus sum to at most 1; None where they
         were not asked for.
+    expected
+        (m, 3), where each cell is expected by its neighbours; None before `match_jointly`.
+    view
+        (m,), how probably the specimen shows each cell; None if it shows the whole body.
+    mirror
+        log-likelihood by which the mirror image of the specimen fits better than the specimen as it
+        is; None where that is clear, or was not asked for.
     """
 
     posed: Points
@@ -83,6 +94,9 @@ class Fit:
     error: float = 0.0
     crowd: Crowd | None = None
     shares: Shares | None = None
+    expected: Points | None = None
+    view: NDArray[np.float64] | None = None
+    mirror: float | None = None
 
 
 Term = Callable[[Model, Fit], NDArray[np.float64] | None]
@@ -98,7 +112,9 @@ def feature_term(model: Model, fit: Fit) -> NDArray[np.float64] | None:
     """Cost of features: scores that do not follow those of the cell."""
     if not fit.scores.size or not model.features.size:
         return None
-    return feature_costs(model.features, fit.scores, fit.nuclei, model.freedom)
+    # Gradients and cross-talk take many reliable matches, those with cells that are known.
+    places = fit.warped if model.complete else None
+    return feature_costs(model.features, fit.scores, fit.nuclei, model.freedom, places)
 
 
 def oddity_term(model: Model, fit: Fit) -> NDArray[np.float64] | None:  # noqa: ARG001
@@ -140,14 +156,14 @@ def place(model: Model, specimen: Posed, pins: NDArray[np.int32] | None = None) 
 
 def match_singly(model: Model, specimen: Posed, pins: NDArray[np.int32] | None = None) -> Fit:
     """Choose a pose, warp to soft, then to hard matches; each cell counts by itself."""
-    poses = _plausible(model, specimen.poses)
-    fits = [_warped(model, posed, specimen.scores, pins) for posed in poses]
+    poses = plausible_poses(model, specimen.poses)
+    fits = [warp_pose(model, posed, specimen.scores, pins) for posed in poses]
     if len(fits) == 1 or not model.complete:
         return min(fits, key=lambda fit: fit.cost)
-    return min(fits, key=lambda fit: _cost_at_usual_rates(model, fit, pins))
+    return min(fits, key=lambda fit: cost_at_usual_rates(model, fit, pins))
 
 
-def _cost_at_usual_rates(model: Model, fit: Fit, pins: NDArray[np.int32] | None) -> float:
+def cost_at_usual_rates(model: Model, fit: Fit, pins: NDArray[np.int32] | None) -> float:
     """Return the cost by which poses compare: with the rates of a specimen not known yet.
 
     In a wrong pose much seems to be missing and spurious, which would be cheap by its own rates.
@@ -158,18 +174,36 @@ def _cost_at_usual_rates(model: Model, fit: Fit, pins: NDArray[np.int32] | None)
     return assign(model.means, wider.centres, fit.warped, rules)[1]
 
 
-def _plausible(model: Model, poses: Sequence[Points]) -> list[Points]:
+def plausible_poses(
+    model: Model,
+    poses: Sequence[Points],
+    hands: Sequence[bool] = (False,),
+    most: int | None = None,
+) -> list[Points]:
     """Return the specimen in the poses in which it is nearest to the cells, the nearest first.
 
     Besides the given poses rolls all around are tried, both ways along the body: spurious nuclei
     can hide the symmetry that shows the roll.
+
+    Parameters
+    ----------
+    model
+        the cells.
+    poses
+        the nuclei (n, 3) in each pose; a single one is taken as it is.
+    hands
+        handednesses to try: False as it is, True for the mirror image.
+    most
+        poses to return at most; None for no limit.
     """
     if len(poses) == 1:
         return [poses[0]]
     tree, broad = KDTree(model.means), model.broad()
     tried = [*poses, *_rolled(poses[0])]
+    tried = [posed * MIRROR if mirrored else posed for mirrored in hands for posed in tried]
     near = np.array([nearness(tree, posed, model.body.spacing) for posed in tried])
     count = max(MATCHED_POSES, int((near <= RIVAL * near.min()).sum()))
+    count = count if most is None else min(count, most)
     nearest = [tried[at] for at in np.argsort(near, kind="stable")[:count]]
     base = broad.heights[0] * min(len(model.means), len(poses[0]))
     rules = Rules(POSE_FREEDOM, ALL_MATCHED)
@@ -190,18 +224,39 @@ def _rolled(posed: Points) -> list[Points]:
     return rolled
 
 
-def _warped(model: Model, posed: Points, scores: Points, pins: NDArray[np.int32] | None) -> Fit:
-    """Warp one pose to soft matches, then to hard ones, and match it."""
+def soft_warp(
+    model: Model,
+    posed: Points,
+    pins: NDArray[np.int32] | None,
+    extra: NDArray[np.float64] | None = None,
+    cooling: Sequence[float] = WARP_COOLING,
+) -> Points:
+    """Warp one pose (n, 3) to soft matches; ``extra`` (m, n) adds to the costs of places."""
     background, means = model.background, model.means
-    rates = background.start(len(posed))
-    rules = Rules(c0=background.c0(rates, np.inf), pins=pins)
+    rules = Rules(c0=background.c0(background.start(len(posed)), np.inf), pins=pins, extra=extra)
     warped = posed
-    for temperature in WARP_COOLING:
+    for temperature in cooling:
         shares = soft_assign(means, model.centres, warped, rules, temperature=temperature)
         targets, weights = mean_places(shares, means, len(posed))
         warped = fit_warp(posed, targets, weights, model.goal.span)(posed)
+    return warped
+
+
+def warp_pose(
+    model: Model,
+    posed: Points,
+    scores: Points,
+    pins: NDArray[np.int32] | None,
+    extra: NDArray[np.float64] | None = None,
+) -> Fit:
+    """Warp one pose to soft matches, then to hard ones, and match it.
+
+    ``extra`` (m, n) adds to the costs of places until features are known from matches.
+    """
+    background, means = model.background, model.means
+    rates = background.start(len(posed))
+    warped = soft_warp(model, posed, pins, extra)
     fit = Fit(posed, warped, scores, np.full(len(means), -1, np.int32), np.inf, rates)
-    extra = None
     for _ in range(REFITS):
         wider = model.loosened(fit.error)
         rules = Rules(model.freedom, model.c0(fit.rates), pins, extra)
@@ -210,7 +265,7 @@ def _warped(model: Model, posed: Points, scores: Points, pins: NDArray[np.int32]
             fit,
             nuclei=nuclei,
             rates=background.rates(nuclei, len(posed)),
-            error=_error(model, fit.warped, nuclei),
+            error=error_of(model, fit.warped, nuclei),
             warped=rewarp(posed, fit.warped, nuclei, wider.goal),
         )
         extra = term_costs(model, fit)
@@ -243,6 +298,9 @@ def match_jointly(
     probabilities
         whether to compute `Fit.shares` as well.
     """
+    every_cell = model
+    if fit.view is not None:
+        model = every_cell.through(fit.view)
     spurious = fit.rates.spurious > LOWEST_RATE and bool(model.crowding.any())
     start = model.means
     cooling: tuple[float, ...] = COOLING
@@ -253,14 +311,18 @@ def match_jointly(
         rules = Rules(model.freedom, model.c0(fit.rates), pins, term_costs(model, fit))
         settled = settle(wider.field, fit.warped, start, rules, cooling=cooling, crowd=fit.crowd)
         nuclei = settled.nuclei
+        if fit.view is not None:
+            view = in_view(every_cell, nuclei, len(fit.warped))
+            fit, model = replace(fit, view=view), every_cell.through(view)
         fit = replace(
             fit,
             nuclei=nuclei,
             cost=settled.cost,
             rates=model.background.rates(nuclei, len(fit.warped)),
+            expected=settled.expected,
         )
         if left:
-            error = _error(model, fit.warped, nuclei, settled.expected)
+            error = error_of(model, fit.warped, nuclei, settled.expected)
             warped = rewarp(fit.posed, fit.warped, nuclei, wider.goal)
             fit = replace(fit, error=error, warped=warped)
             start, cooling = model.means.copy(), WARM
@@ -274,7 +336,7 @@ def match_jointly(
     return replace(fit, shares=shares)
 
 
-def _error(
+def error_of(
     model: Model, warped: Points, nuclei: NDArray[np.int32], places: Points | None = None
 ) -> float:
     """Return the error of a specimen's coordinates, estimated from its matched nuclei (m,).
@@ -294,11 +356,20 @@ def _error(
     )
 
 
-def nucleus_cells(fit: Fit, alternatives: int) -> NucleusCells:
-    """Return the cell, confidence and ``alternatives`` next best cells of each nucleus.
+def nucleus_cells(fit: Fit, alternatives: int | None = None, trust: float = 1.0) -> NucleusCells:
+    """Return the cell, confidence and next best cells of each nucleus.
 
     All of them come from one distribution: the probabilities of a nucleus being each cell or none.
     The chosen cell is the likeliest one, unless another nucleus has that.
+
+    Parameters
+    ----------
+    fit
+        with its shares.
+    alternatives
+        next best cells to list; None for all that are not negligible.
+    trust
+        probability that the specimen is placed right at all, with which the others are multiplied.
     """
     assert fit.shares is not None
     count, m = len(fit.posed), len(fit.nuclei)
@@ -306,7 +377,7 @@ def nucleus_cells(fit: Fit, alternatives: int) -> NucleusCells:
     matched = np.flatnonzero(fit.nuclei >= 0)
     cells[fit.nuclei[matched]] = matched
     rows = np.repeat(np.arange(m), np.diff(fit.shares.starts))
-    nuclei, values = fit.shares.points, np.minimum(fit.shares.values, 1.0)
+    nuclei, values = fit.shares.points, trust * np.minimum(fit.shares.values, 1.0)
     confidence = np.where(cells == UNMATCHED, np.nan, 0.0)
     chosen = cells[nuclei] == rows
     confidence[nuclei[chosen]] = values[chosen]
@@ -314,7 +385,10 @@ def nucleus_cells(fit: Fit, alternatives: int) -> NucleusCells:
     order = np.lexsort((rows, -values, nuclei))
     rows, nuclei, values = rows[order], nuclei[order], values[order]
     rank = np.arange(len(nuclei)) - np.searchsorted(nuclei, nuclei)
-    kept = (rank < alternatives) & (values > NEGLIGIBLE)
+    kept = values > NEGLIGIBLE
+    if alternatives is None:
+        alternatives = int(rank[kept].max(initial=-1)) + 1
+    kept &= rank < alternatives
     other_cells = np.full((count, alternatives), UNMATCHED, np.int32)
     other_shares = np.zeros((count, alternatives))
     other_cells[nuclei[kept], rank[kept]] = rows[kept]

@@ -76,11 +76,15 @@ class Background(NamedTuple):
         (m,) float64 in 0 .. 1, how often each cell is seen, compared with the usual one.
     most
         pairs of a missing cell and a spurious nucleus that a specimen can have.
+    partial
+        whether the specimen shows a part of the body: then its number of nuclei does not show
+        whether it is complete.
     """
 
     density: float
     presence: NDArray[np.float64]
     most: float = np.inf
+    partial: bool = False
 
     @classmethod
     def of(
@@ -114,7 +118,7 @@ class Background(NamedTuple):
         """
         present = np.clip(self.presence * (1 - rates.missing), LOWEST_RATE, 1 - LOWEST_RATE)
         odds = np.log(present / (1 - present))
-        costs = odds - np.log(rates.spurious) - self.density + _constant(freedom)
+        costs = odds - np.log(rates.spurious) - self.density + student_constant(freedom)
         return np.asarray(costs, dtype=np.float64)
 
     def rates(self, nuclei: NDArray[np.int32], count: int) -> Rates:
@@ -126,7 +130,7 @@ class Background(NamedTuple):
         usual = max(float(self.presence.sum()), 1.0)
         matched = float((nuclei >= 0).sum())
         apart, straying = max(min(usual, count) - matched, 0.0), STRAYING * usual
-        if abs(count - usual) <= COMPLETE * usual:
+        if self.partial or abs(count - usual) <= COMPLETE * usual:
             straying *= 3
         return self._rates(apart * min(max(apart / straying - 1, 0.0), 1.0), count)
 
@@ -139,7 +143,7 @@ class Background(NamedTuple):
         )
 
 
-def _constant(freedom: float) -> float:
+def student_constant(freedom: float) -> float:
     """Return the logarithm of the Student-t density in 3D at its centre, for unit covariance."""
     if np.isinf(freedom):
         return float(-1.5 * np.log(2 * np.pi))

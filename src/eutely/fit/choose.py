@@ -1,0 +1,225 @@
+"""Place a new specimen: whole or partial, as it is or mirrored, by what makes it likeliest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.align.affine import least_squares
+from eutely.align.target import ALL_MATCHED, POSE_FREEDOM
+from eutely.align.warp import rewarp
+from eutely.cliques import UNMATCHED
+from eutely.fit.evidence import PLACED, support, surprise
+from eutely.fit.hand import is_mirrored, mirror_fit
+from eutely.fit.model import Model
+from eutely.fit.place import (
+    REFITS,
+    RIVAL,
+    WARP_COOLING,
+    Fit,
+    cost_at_usual_rates,
+    error_of,
+    feature_term,
+    match_jointly,
+    plausible_poses,
+    soft_warp,
+    warp_pose,
+)
+from eutely.fit.view import MANY, Unposed, in_view, search
+from eutely.frame import Points, Posed
+from eutely.solver.meanfield import assign
+from eutely.solver.softassign import Rules
+
+MOST_POSES, FEW_POSES = 16, 2
+"""Poses of the whole body that are matched at most, and where a specimen hardly shows all of it."""
+
+SURE = 1.15
+"""Poses whose soft warp costs up to so many times the least are warped to hard matches."""
+
+PART_ROUNDS = 2
+"""Times that a part is warped by what is in view."""
+
+CLEAR = 120.0
+"""Log-likelihood by which a pose must beat its mirror image to be taken without a closer look. In
+worms it is 240 and more, in heads less than 100, either way."""
+
+FEWEST_TO_MIRROR = 12
+"""Matches from which a fit has a mirror image."""
+
+AS_IS = 5.0
+"""Log-likelihood by which a mirror image must fit better to be taken."""
+
+LOOSE, LACKING = 0.3, 0.1
+"""Error in typical distances of neighbours, and rate of missing or spurious cells, from which a fit
+of the whole body is in doubt: the specimen may show a part."""
+
+Pins = NDArray[np.int32] | None
+
+
+def place_in_view(model: Model, specimen: Posed, unposed: Unposed, pins: Pins = None) -> Fit:
+    """Find the view and handedness that fit best, warp the specimen and match it.
+
+    Parameters
+    ----------
+    model
+        all cells of an atlas.
+    specimen
+        in its plausible poses, brought to the size of the atlas.
+    unposed
+        the same specimen in its own size.
+    pins
+        (n,), the cell that each nucleus must be, see `eutely.solver.softassign.Rules`.
+    """
+    fit = _whole_or_part(model, specimen, unposed, pins)
+    return match_jointly(model, fit, pins=pins, probabilities=True)
+
+
+def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
+    """Fit a specimen whose place is known to other cells, those of a shifted atlas for instance."""
+    if fit.view is None:
+        again = warp_pose(model, fit.warped, fit.scores, pins)
+    else:
+        again = _part(model, fit.warped, fit.scores, pins, fit.nuclei)
+    again = match_jointly(model, again, pins=pins, probabilities=True)
+    return replace(again, mirror=fit.mirror)
+
+
+def _whole_or_part(
+    model: Model, specimen: Posed, unposed: Unposed, pins: Pins, *, thorough: bool = False
+) -> Fit:
+    """Return the best fit, each cell by itself; views are searched unless all of it is clear."""
+    most = MOST_POSES if unposed.whole else FEW_POSES
+    poses = plausible_poses(model, specimen.poses, unposed.hands, most)
+    if len(poses) > 1:
+        poses = _likely(model, poses, pins)
+    fits = [warp_pose(model, posed, specimen.scores, pins) for posed in poses]
+    costs = [cost_at_usual_rates(model, fit, pins) for fit in fits]
+    best = fits[int(np.argmin(costs))]
+    close = [fit for fit, cost in zip(fits, costs, strict=True) if cost < min(costs) + CLEAR]
+    rivals = [best, *_other_hand(best, close)]
+    if len(specimen.poses) == 1 or (_shows_all(model, best) and len(rivals) == 1):
+        return best
+    views = search(model, unposed, specimen.scores, thorough=thorough)
+    parts = [_part(model, view(unposed.points), specimen.scores, pins) for view in views]
+    fits = [*rivals, *parts]
+    many = len(unposed.points) >= MANY
+    if len(unposed.hands) > 1:
+        likely = sorted(fits, key=lambda fit: surprise(model, fit, unposed.points))
+        fits += _mirror_images(model, likely[:1] if many else likely, unposed.points, pins)
+    best = _least_surprising(model, fits, unposed.points, pins)
+    if thorough or many:
+        return best
+    if support(model, match_jointly(model, best, refits=1), unposed.points) > PLACED:
+        return best
+    return _whole_or_part(model, specimen, unposed, pins, thorough=True)
+
+
+def _likely(model: Model, poses: list[Points], pins: Pins) -> list[Points]:
+    """Return the poses that match best after a first soft warp, at least one of each handedness."""
+    broad = model.broad()
+    rules = Rules(POSE_FREEDOM, ALL_MATCHED, pins)
+    base = broad.heights[0] * min(len(model.means), len(poses[0]))
+    costs = []
+    for posed in poses:
+        warped = soft_warp(model, posed, pins, cooling=WARP_COOLING[:3])
+        costs.append(base + assign(model.means, broad, warped, rules)[1])
+    first = poses[int(np.argmin(costs))]
+    # Features may decide between a pose and its mirror image.
+    hands = [bool(np.linalg.det(posed.T @ first) < 0) for posed in poses]
+    least = {hand: min(c for c, h in zip(costs, hands, strict=True) if h == hand) for hand in hands}
+    return [
+        posed
+        for posed, cost, hand in zip(poses, costs, hands, strict=True)
+        if cost <= SURE * min(costs) or (cost == least[hand] and cost <= RIVAL * min(costs))
+    ]
+
+
+def _other_hand(best: Fit, fits: Sequence[Fit]) -> list[Fit]:
+    """Return the first fit that is a mirror image of the best, if any."""
+    return [fit for fit in fits if np.linalg.det(fit.posed.T @ best.posed) < 0][:1]
+
+
+def _shows_all(model: Model, fit: Fit) -> bool:
+    """Return whether a fit leaves no doubt that the specimen shows the whole body.
+
+    Few nuclei always leave some: about the part that they show, and about their handedness.
+    """
+    lacking = max(fit.rates.missing, fit.rates.spurious)
+    loose = fit.error >= LOOSE * model.body.spacing
+    return len(fit.posed) >= MANY and not loose and lacking < LACKING
+
+
+def _part(
+    model: Model,
+    posed: Points,
+    scores: Points,
+    pins: Pins,
+    nuclei: NDArray[np.int32] | None = None,
+) -> Fit:
+    """Warp a specimen that shows a part of the body: cells out of view are not missing.
+
+    ``nuclei`` (m,) is a matching to start from; by default that of the pose as it is.
+    """
+    rates = model.background.start(len(posed))
+    if nuclei is None:
+        rules = Rules(model.freedom, model.c0(rates), pins)
+        nuclei, _ = assign(model.means, model.broad(), posed, rules)
+    for _ in range(PART_ROUNDS):
+        seen = model.through(in_view(model, nuclei, len(posed)))
+        extra = feature_term(model, Fit(posed, posed, scores, nuclei, np.inf, rates))
+        fit = warp_pose(seen, posed, scores, pins, extra)
+        nuclei = fit.nuclei
+    return replace(fit, view=in_view(model, nuclei, len(posed)))
+
+
+def _mirror_images(model: Model, fits: list[Fit], points: Points, pins: Pins) -> list[Fit]:
+    """Return the same fits with the mirror image of each cell, fitted again.
+
+    A body is nearly the mirror image of itself. So a fit in one handedness shows where to look in
+    the other, and what is compared is equally well fitted.
+    """
+    image = mirror_fit(model).nuclei
+    matches = [np.where(image >= 0, fit.nuclei[image], UNMATCHED).astype(np.int32) for fit in fits]
+    return [
+        _from_matches(model, replace(fit, nuclei=nuclei), points, pins)
+        for fit, nuclei in zip(fits, matches, strict=True)
+        if (nuclei >= 0).sum() >= FEWEST_TO_MIRROR
+    ]
+
+
+def _from_matches(model: Model, fit: Fit, points: Points, pins: Pins) -> Fit:
+    """Warp a specimen by the matches of ``fit``, then by those that follow."""
+    cells = np.flatnonzero(fit.nuclei >= 0)
+    matrix, shift = least_squares(points[fit.nuclei[cells]], model.means[cells])
+    posed = points @ matrix.T + shift
+    seen = model.through(in_view(model, fit.nuclei, len(posed)))
+    fit = replace(fit, posed=posed, warped=posed, error=0.0)
+    for _ in range(REFITS + 1):
+        fit = replace(fit, warped=rewarp(posed, fit.warped, fit.nuclei, model.goal))
+        c0 = seen.c0(seen.background.start(len(posed)))
+        rules = Rules(seen.freedom, c0, pins, feature_term(model, fit))
+        nuclei, cost = assign(model.means, seen.centres, fit.warped, rules)
+        fit = replace(fit, nuclei=nuclei, cost=cost)
+    return replace(
+        fit,
+        rates=seen.background.rates(fit.nuclei, len(posed)),
+        error=error_of(model, fit.warped, fit.nuclei),
+        view=in_view(model, fit.nuclei, len(posed)),
+    )
+
+
+def _least_surprising(model: Model, fits: list[Fit], points: Points, pins: Pins) -> Fit:
+    """Return the fit under which the nuclei are likeliest once they are matched jointly.
+
+    The specimen is taken as it is unless its mirror image is clearly likelier.
+    """
+    matched = [match_jointly(model, fit, refits=1, pins=pins) for fit in fits]
+    costs = np.array([surprise(model, fit, points) for fit in matched])
+    mirrored = np.array([is_mirrored(points, fit.warped) for fit in matched])
+    best = fits[int(np.argmin(costs + AS_IS * mirrored))]
+    if mirrored.all() or not mirrored.any():
+        return best
+    return replace(best, mirror=float(costs[~mirrored].min() - costs[mirrored].min()))
