@@ -41,15 +41,23 @@ class Posed:
         (n, 3) semi-axes in the first pose, NaN where not known.
     scores
         (n, d), features as in `eutely.features`, NaN where not known; d may be 0.
+    stretch
+        factors by which the poses are longer and wider than the specimen.
     """
 
     poses: tuple[Points, ...]
     radii: Points
     scores: Points
+    stretch: tuple[float, float] = (1.0, 1.0)
 
     def __len__(self) -> int:
         """Return the number of nuclei."""
         return len(self.radii)
+
+    def unstretched(self) -> Points:
+        """Return the centroids (n, 3) in the first pose and in the specimen's own size."""
+        length, width = self.stretch
+        return np.asarray(self.poses[0] / np.array([length, width, width]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from optuna.distributions import FloatDistribution
 
 from eutely.align.affine import FEWEST_MATCHES, Map, least_squares
+from eutely.align.harmonise import harmonised
+from eutely.align.shared import shared_maps
 from eutely.align.warp import warped_to_mean
 from eutely.atlas import Atlas
 from eutely.cells import Cells
@@ -22,11 +25,16 @@ from eutely.evaluation import comparable, spellings
 from eutely.find.found import Found, Labels
 from eutely.find.learn.study import Study, optimise
 from eutely.fit.quadratic import problem_of
-from eutely.frame import Frame, Points
+from eutely.frame import Body, Frame, Points
+from eutely.geometry import spacing
 from eutely.learned import Trial
+from eutely.pose import orient
 from eutely.solver import solve
 from eutely.solver.softassign import centres_of, squared_distances
+from eutely.specimen import Specimen
 from eutely.steps import Context, Run, step
+
+log = logging.getLogger("eutely")
 
 WARPS = 3
 """Rounds of warping all specimens to the mean of their cells; they settle in two or three."""
@@ -53,9 +61,10 @@ def all_names(labels: Labels) -> tuple[str, ...]:
 def named_cells(context: Context, frame: Frame, labels: Labels) -> Cells:
     """Return the cells that names stand for, in specimens aligned by true correspondence.
 
-    Specimens are warped to the mean of all; with ``realign.base`` or without ``realign.warp`` they
-    are fitted to a base by affine maps first, as in the paper. Nuclei without a name belong to no cell; of nuclei with the same
-    name in one specimen the first counts.
+    Specimens are aligned by the cells that they share and warped to the mean of all. With
+    ``realign.base`` or without ``realign.warp`` they are fitted to a base by affine maps, as in the
+    paper. Nuclei without a name belong to no cell; of nuclei with the same name in one specimen the
+    first counts.
     """
     names = all_names(labels)
     if len(names) < FEWEST_MATCHES:
@@ -64,19 +73,71 @@ def named_cells(context: Context, frame: Frame, labels: Labels) -> Cells:
             "(column 'name')"
         )
     nuclei = tuple(_nuclei(row, names) for row in labels)
+    settings = context.settings
+    by_base = settings.realign.base or not frame.body.smooth
+    cells = _by_base(frame, nuclei, settings.estimate) if by_base else _by_shared(frame, nuclei)
+    for _ in range(WARPS if frame.body.smooth else 0):
+        cells = warped_to_mean(cells, settings.estimate)
+    if by_base:
+        return cells
+    return replace(cells, scores=harmonised(cells.scores, cells.nuclei, cells.warped))
+
+
+def _by_base(frame: Frame, nuclei: tuple[NDArray[np.int32], ...], settings: Estimate) -> Cells:
+    """Fit all specimens to a base, each in the pose that is nearest to one with many names."""
     reference = int(np.argmax([(row >= 0).sum() for row in nuclei]))
     goal = _places(frame.poses[reference][0], nuclei[reference])
     posed = tuple(
         _nearest_pose(poses, row, goal) for poses, row in zip(frame.poses, nuclei, strict=True)
     )
     cells = Cells(posed, posed, nuclei, frame.scores, frame.body)
-    if context.settings.realign.base or not frame.body.smooth:
-        maps = base_maps(cells.places(), context.settings.estimate)[1]
-        rows = zip(posed, maps, strict=True)
-        cells = replace(cells, warped=tuple(points @ m.T + shift for points, (m, shift) in rows))
-    for _ in range(WARPS if frame.body.smooth else 0):
-        cells = warped_to_mean(cells, context.settings.estimate)
-    return cells
+    maps = base_maps(cells.places(), settings)[1]
+    rows = zip(posed, maps, strict=True)
+    return replace(cells, warped=tuple(points @ m.T + shift for points, (m, shift) in rows))
+
+
+def _by_shared(frame: Frame, nuclei: tuple[NDArray[np.int32], ...]) -> Cells:
+    """Align specimens in their own sizes by the cells that they share; the frame is their mean's.
+
+    They may be mirror images, and show parts of the body.
+    """
+    points = [specimen.unstretched() for specimen in frame.specimens]
+    places = np.array([_places(*row) for row in zip(points, nuclei, strict=True)])
+    maps = shared_maps(places)
+    nuclei = _hanging_together(nuclei, [fit is not None for fit in maps])
+    fits = [(np.eye(3), np.zeros(3)) if fit is None else fit for fit in maps]
+    aligned = [here @ m.T + shift for here, (m, shift) in zip(points, fits, strict=True)]
+    known = np.array([_places(*row) for row in zip(aligned, nuclei, strict=True)])
+    known = known[:, np.isfinite(known[:, :, 0]).any(axis=0)]
+    pose = orient(Specimen.from_arrays("mean", np.nanmedian(known, axis=0)))[0]
+    matrix, shift = pose.affine()
+    posed = tuple(here @ matrix.T + shift for here in aligned)
+    distance = float(np.median([spacing(here) for here in posed]))
+    body = Body(np.array(pose.size), distance, frame.body.smooth)
+    return Cells(posed, posed, nuclei, frame.scores, body)
+
+
+def _hanging_together(
+    nuclei: tuple[NDArray[np.int32], ...], aligned: Sequence[bool]
+) -> tuple[NDArray[np.int32], ...]:
+    """Return the nuclei of each cell without those of named specimens that cannot be aligned."""
+    lost = sum(
+        not fits and bool((row >= 0).any()) for row, fits in zip(nuclei, aligned, strict=True)
+    )
+    if not lost:
+        return nuclei
+    few = (
+        f"{lost} of {len(nuclei)} specimens share fewer than {FEWEST_MATCHES} names with the others"
+    )
+    rows = zip(nuclei, aligned, strict=True)
+    kept = tuple(row if fits else np.full_like(row, UNMATCHED) for row, fits in rows)
+    if not (np.array(kept) >= 0).any(axis=0).all():
+        raise EutelyError(
+            f"{few}, and only they have some of the names: the cohort does not hang together; name "
+            "more nuclei, or leave these specimens out"
+        )
+    log.warning("%s and do not count", few)
+    return kept
 
 
 def _nuclei(labels: Sequence[str], names: Sequence[str]) -> NDArray[np.int32]:

@@ -65,10 +65,15 @@ def posed(given: Oriented, size: NDArray[np.float64] | None, features: Sequence[
     """
     maps = [pose.affine(None if size is None else tuple(size)) for pose in given.poses]
     points = given.specimen.centroids
+    stretch = (1.0, 1.0)
+    if size is not None:
+        length, width = given.poses[0].size
+        stretch = (float(size[0] / length), float(size[1] / width))
     return Posed(
         tuple(points @ matrix.T + shift for matrix, shift in maps),
         given.specimen.mapped(*maps[0]).radii,
         scores(given.specimen, features),
+        stretch,
     )
 
 
