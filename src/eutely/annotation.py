@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,6 +14,10 @@ from eutely.specimen import Specimen
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+LISTED = 3
+"""Alternatives that tables list unless the user says otherwise."""
 
 
 class NucleusCells(NamedTuple):
@@ -65,6 +69,13 @@ class Annotation:
         of the matching, per cell; an individual of another kind has a high one.
     places
         (n, 3) float64, the nuclei in the frame of the atlas.
+    mirrored
+        whether the nuclei are a mirror image of the atlas.
+    view
+        (m,) float64 in 0 .. 1, how probably the specimen shows each cell; None for the whole body.
+    support
+        by how much, per nucleus, the atlas explains the specimen better than chance does; None
+        where not known. Right places have 0 to 4, and below -0.7 the specimen could not be placed.
     """
 
     specimen: str
@@ -75,6 +86,9 @@ class Annotation:
     alternatives: tuple[tuple[tuple[int, float], ...], ...]
     cost: float
     places: NDArray[np.float64]
+    mirrored: bool = False
+    view: NDArray[np.float64] | None = None
+    support: float | None = None
 
     def __len__(self) -> int:
         """Return the number of nuclei."""
@@ -93,11 +107,15 @@ class Annotation:
         ]
         return np.array(likelier, dtype=np.bool_)
 
+    def with_alternatives(self, count: int = LISTED) -> Annotation:
+        """Return the same with at most ``count`` alternatives per nucleus."""
+        return replace(self, alternatives=tuple(row[:count] for row in self.alternatives))
+
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas table, one row per nucleus in input order.
 
         Columns: specimen, id, cell (missing where unmatched), name, confidence, x, y, z (in the
-        frame of the atlas).
+        frame of the atlas), mirrored.
         """
         import pandas as pd
 
@@ -111,6 +129,7 @@ class Annotation:
                 "name": list(self.names),
                 "confidence": self.confidence,
                 **dict(zip("xyz", self.places.T, strict=True)),
+                "mirrored": self.mirrored,
             }
         )
 

@@ -40,6 +40,8 @@ class Shown:
         share of its nuclei whose cell the other specimens confirm, 0 .. 1; NaN where not known.
     outlier
         why the specimen should be checked, a plain sentence; "" if it is fine.
+    note
+        whether it is a mirror image, and which part of the atlas it shows; "" for a whole specimen.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Shown:
     alternatives: tuple[tuple[tuple[int, float], ...], ...] = ()
     consistency: float = float("nan")
     outlier: str = ""
+    note: str = ""
 
     def __post_init__(self) -> None:
         count = len(self.cells)

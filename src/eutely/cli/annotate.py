@@ -44,6 +44,18 @@ SURE = 0.9
 """Confidence from which the summary counts a nucleus as certain."""
 
 
+MOST_NOTES = 10
+"""Specimens whose view the summary tells."""
+
+
+class Handedness(StrEnum):
+    """Whether specimens are mirror images."""
+
+    AUTO = "auto"
+    AS_IS = "as-is"
+    MIRRORED = "mirrored"
+
+
 class Table(StrEnum):
     """Format of the table of all specimens: its suffix."""
 
@@ -74,6 +86,10 @@ def annotate(
     json_summary: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON.")
     ] = False,
+    handedness: Annotated[
+        Handedness,
+        typer.Option("--handedness", help="Whether the specimens are mirror images."),
+    ] = Handedness.AUTO,
     adapt: Adapt = None,
     pins: PinFile = None,
     voxel_size: VoxelSize = None,
@@ -84,8 +100,9 @@ def annotate(
 ) -> None:
     """Name the nuclei of new specimens by an atlas.
 
-    Writes DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives, one row per
-    nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of all specimens with
+    Specimens may be mirror images and show a part of the body; the summary says which. Writes
+    DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives, mirrored, one row
+    per nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of all specimens with
     their coordinates; DIR/look-here-first.csv, the least certain nuclei of each specimen; and
     DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif. Tables that
     were corrected by hand since are kept as .bak; inputs are never replaced.
@@ -101,6 +118,7 @@ def annotate(
     from eutely.tasks.annotate import annotate as annotate_specimens
     from eutely.tasks.outputs import PAGE, report_of_annotations, write_annotated_page
     from eutely.tasks.relabel import with_minimum, write_label_copies
+    from eutely.tasks.views import view_note
 
     check_folder(output)
     refuse_folder(output, inputs)
@@ -132,12 +150,13 @@ def annotate(
         annotations = annotate_specimens(
             cells,
             specimens,
-            alternatives=alternatives,
+            handedness=handedness.value,
             adapt=adapt,
             pins=known,
             workers=run_on,
             progress=progress,
         )
+        annotations = [annotation.with_alternatives(alternatives) for annotation in annotations]
         write_annotations(
             annotations, cells.names, output, min_confidence, specimens=specimens, table=table
         )
@@ -147,7 +166,8 @@ def annotate(
             write_label_copies(output / FOLDER, copies, chosen, cells.names, progress)
     content = report_of_annotations(annotations, cells, specimens, command())
     write_annotated_page(output, cells, content)
-    numbers = summary(annotations, output)
+    notes = {annotation.specimen: view_note(annotation, cells) for annotation in annotations}
+    numbers = summary(annotations, output, notes)
     if json_summary:
         typer.echo(json.dumps(numbers, indent=1))
     elif not quiet:
@@ -156,6 +176,11 @@ def annotate(
             f"{counted(len(annotations), 'specimen')} have a cell, {numbers['confident']} of "
             f"them with confidence {SURE} or more; look first at {output / PAGE}"
         )
+        noted = [f"{name}: {note}" for name, note in notes.items() if note]
+        for line in noted[:MOST_NOTES]:
+            say(line)
+        if len(noted) > MOST_NOTES:
+            say(f"{len(noted) - MOST_NOTES} more are mirrored or show a part: see the page")
 
 
 def volumes_of(
@@ -174,8 +199,10 @@ def volumes_of(
     ]
 
 
-def summary(annotations: "Sequence[Annotation]", output: Path) -> dict[str, Any]:
-    """Return the numbers of an annotation, for JSON."""
+def summary(
+    annotations: "Sequence[Annotation]", output: Path, notes: dict[str, str]
+) -> dict[str, Any]:
+    """Return the numbers of an annotation, for JSON; with a note on the view of each specimen."""
     specimens: list[dict[str, Any]] = [
         {
             "specimen": annotation.specimen,
@@ -184,6 +211,9 @@ def summary(annotations: "Sequence[Annotation]", output: Path) -> dict[str, Any]
             "named": sum(map(bool, annotation.names)),
             "confident": int((annotation.confidence >= SURE).sum()),
             "cost": annotation.cost,
+            "mirrored": annotation.mirrored,
+            "support": annotation.support,
+            "view": notes[annotation.specimen],
         }
         for annotation in annotations
     ]

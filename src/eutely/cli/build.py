@@ -197,6 +197,7 @@ def demo(
         write_atlas(atlas, named)
         report(f"{sum(map(bool, atlas.names))} cells named after {NAMED} specimens: {named}")
         annotations = eutely.annotate(atlas, new, workers=workers, progress=progress)
+    annotations = [annotation.with_alternatives() for annotation in annotations]
     write_annotations(annotations, atlas.names, annotated, specimens=new)
     write_annotated_page(
         annotated, atlas, report_of_annotations(annotations, atlas, new, "eutely demo")

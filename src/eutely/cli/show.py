@@ -74,6 +74,7 @@ def view(
             specimens = read_specimens(inputs, voxel_size, quiet)
             with progress_bar(quiet) as progress:
                 annotations = annotate(atlas, specimens, workers=workers, progress=progress)
+            annotations = [annotation.with_alternatives() for annotation in annotations]
             report = report_of_annotations(annotations, atlas, specimens, command())
         # A temporary folder stays: the browser reads it later.
         folder = output or Path(tempfile.mkdtemp(prefix="eutely-"))

@@ -21,8 +21,8 @@ from eutely.specimen import Specimen
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("id", "cell", "name", "confidence", "alternatives")
-"""Columns of the table of a specimen."""
+COLUMNS = ("id", "cell", "name", "confidence", "alternatives", "mirrored")
+"""Columns of the table of a specimen; ``mirrored`` is the same for all its nuclei."""
 
 FIRST = "look-here-first.csv"
 """Table of the least certain nuclei of all specimens; its first column is the specimen."""
@@ -110,8 +110,8 @@ def tidy(
     """Return one table of all specimens, one row per nucleus in input order.
 
     Columns: specimen, id, cell, name, confidence, x, y, z, unit (coordinates of the input), r1,
-    r2, r3, then all features. A feature that has the name of one of these columns gets the prefix
-    ``input_``.
+    r2, r3, then all features, then mirrored. A feature that has the name of one of these columns
+    gets the prefix ``input_``.
     """
     import pandas as pd
 
@@ -131,11 +131,12 @@ def tidy(
             "unit": specimen.unit,
             **dict(zip(("r1", "r2", "r3"), specimen.radii.T, strict=True)),
         }
+        taken = {*columns, "mirrored"}
         features = {
-            f"input_{key}" if key in columns else key: values
+            f"input_{key}" if key in taken else key: values
             for key, values in specimen.features.items()
         }
-        tables.append(pd.DataFrame(columns | features))
+        tables.append(pd.DataFrame(columns | features).assign(mirrored=int(annotation.mirrored)))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -143,6 +144,7 @@ def _rows(
     annotation: Annotation, names: Sequence[str], min_confidence: float = 0.0
 ) -> Iterator[Row]:
     """Yield one row per nucleus, in input order."""
+    hand = int(annotation.mirrored)
     for id_, cell, name, confidence, others in zip(
         annotation.ids.tolist(),
         annotation.cells.tolist(),
@@ -152,11 +154,11 @@ def _rows(
         strict=True,
     ):
         if cell == UNMATCHED:
-            yield id_, "", "", "", _listed(others, names)
+            yield id_, "", "", "", _listed(others, names), hand
         elif confidence < min_confidence:
-            yield id_, "", "", "", _listed([(cell, confidence), *others], names)
+            yield id_, "", "", "", _listed([(cell, confidence), *others], names), hand
         else:
-            yield id_, cell, name, f"{confidence:.4f}", _listed(others, names)
+            yield id_, cell, name, f"{confidence:.4f}", _listed(others, names), hand
 
 
 def _listed(alternatives: Iterable[tuple[int, float]], names: Sequence[str]) -> str:

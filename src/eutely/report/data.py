@@ -79,6 +79,7 @@ def _nuclei(specimens: Sequence[Shown]) -> dict[str, Any]:
                 "name": shown.name,
                 "consistency": None if np.isnan(shown.consistency) else float(shown.consistency),
                 "outlier": shown.outlier,
+                "note": shown.note,
             }
             for shown in specimens
         ],

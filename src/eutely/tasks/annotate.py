@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +13,23 @@ from numpy.typing import NDArray
 from eutely.annotation import Annotation, annotation
 from eutely.atlas import Atlas
 from eutely.config.model import Estimate
-from eutely.errors import AtlasError
+from eutely.errors import AtlasError, EutelyError
 from eutely.estimate import robust_gaussians
 from eutely.execute import Executor, Progress, open_executor, silent
+from eutely.fit.choose import AS_IS, place_again, place_in_view
+from eutely.fit.evidence import PLACED, support, trust
+from eutely.fit.hand import ASYMMETRIC, asymmetry, is_mirrored
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, nucleus_cells, place
+from eutely.fit.place import MIRROR, Fit, nucleus_cells, place
 from eutely.fit.quadratic import place_by_offsets
+from eutely.fit.view import Unposed
 from eutely.frame import Points, Posed, canonical_order
 from eutely.geometry import folds
-from eutely.pose import anonymous, oriented, posed
-from eutely.specimen import Specimen
+from eutely.pose import Oriented, anonymous, oriented, posed
+from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.pins import Pins, pinned_nuclei, pins_of_specimens
+
+log = logging.getLogger("eutely")
 
 PRIOR = 5.0
 """Specimens that the atlas counts for against a new series. On worms of another series the cost
@@ -37,33 +44,82 @@ FOLDS = 5
 itself."""
 
 
+ODD_SHAPE = 0.3
+"""Logarithm of a ratio of lengths from which a specimen hardly shows the whole body. In whole worms
+the length varies by 0.07, the width by 0.04."""
+
+CERTAIN_HAND = 40.0
+"""Log-likelihood from which a specimen shows its handedness by itself; in a series none counts for
+more."""
+
+Handedness = Literal["auto", "as-is", "mirrored"]
+
+HANDS: dict[str, tuple[bool, ...]] = {
+    "auto": (False, True),
+    "as-is": (False,),
+    "mirrored": (True,),
+}
+"""Mirror images that are considered."""
+
+
 class Task(NamedTuple):
-    """One specimen to annotate: anonymous, with the cells that its nuclei must be (n,), or None."""
+    """One specimen to annotate.
+
+    Attributes
+    ----------
+    specimen
+        anonymous.
+    pins
+        (n,), the cells that its nuclei must be, or None.
+    hands
+        handednesses to consider, see `eutely.fit.view.Unposed`.
+    """
 
     specimen: Specimen
     pins: NDArray[np.int32] | None
+    hands: tuple[bool, ...] = (False, True)
 
 
 class Result(NamedTuple):
-    """One specimen in its poses, and its fit to the atlas."""
+    """One specimen and its fit to the atlas.
+
+    Attributes
+    ----------
+    posed
+        the specimen in its poses.
+    points
+        (n, 3), straight, in its own unit.
+    fit
+        to the atlas.
+    support
+        of the fit, see `eutely.fit.evidence.support`; None where not known.
+    """
 
     posed: Posed
+    points: Points
     fit: Fit
+    support: float | None
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the specimen is a mirror image of the atlas."""
+        return is_mirrored(self.points, self.fit.warped)
 
 
 def annotate(
     atlas: Atlas,
     specimens: Sequence[Specimen],
     *,
-    alternatives: int = 3,
     adapt: bool | None = None,
+    handedness: Handedness = "auto",
     pins: Pins | None = None,
     workers: int | str | None = None,
     progress: Progress = silent,
 ) -> list[Annotation]:
     """Return what the nuclei of each specimen are.
 
-    The result does not depend on the order of specimens and nuclei, on ids or names.
+    The result does not depend on the order of specimens and nuclei, on ids or names. Specimens may
+    be mirror images, in any pose and scale, and show a part of the body.
 
     Parameters
     ----------
@@ -71,12 +127,14 @@ def annotate(
         to look the cells up in.
     specimens
         of the atlas's kind; their names do not matter.
-    alternatives
-        next best cells to report for each nucleus.
     adapt
         shift the atlas to the series first, so that each specimen is annotated by what the others
         are like as well; by default with ten or more specimens. Give False for specimens of
-        different series.
+        different series, each of which is then taken by itself.
+    handedness
+        whether specimens are mirror images: ``as-is`` (none is), ``mirrored`` (all are), or
+        ``auto`` to find out for each specimen, and for all together where a specimen alone does not
+        show it. By an atlas that is symmetric itself all are taken as they are.
     pins
         what is known for sure: (specimen, id) -> name or number of the cell, "" for none.
     workers
@@ -85,6 +143,7 @@ def annotate(
         callback for long-running work; specimens of a series are counted twice.
     """
     given = pins_of_specimens(pins or {}, specimens)
+    hands = _hands(atlas, handedness)
     # By name, so that the order of files does not matter.
     ranked = sorted(range(len(specimens)), key=lambda number: specimens[number].name)
     orders = [canonical_order(specimens[number].centroids) for number in ranked]
@@ -92,27 +151,55 @@ def annotate(
         Task(
             anonymous(specimens[number], specimens[number].name),
             pinned_nuclei(atlas, specimens[number], given[number], order),
+            hands,
         )
         for number, order in zip(ranked, orders, strict=True)
     ]
-    series = len(tasks) >= SERIES if adapt is None else adapt
+    series = bool(tasks) and (len(tasks) >= SERIES if adapt is None else adapt)
+    total = (1 + series) * len(tasks)
     with open_executor(workers) as executor:
-        if series and tasks:
-            fits = _fit_series(atlas, tasks, executor, progress)
-        else:
-            shared = (atlas, model_of_atlas(atlas))
-            results = executor.map(
+        results = list(
+            executor.map(
                 _fit_task,
                 tasks,
-                shared=shared,
-                on_done=lambda done, total: progress("matching", done, total, ""),
+                shared=(atlas, model_of_atlas(atlas)),
+                on_done=lambda done, _: progress("matching", done, total, ""),
             )
-            fits = [result.fit for result in results]
+        )
+        if adapt is not False:
+            results = _one_handedness(atlas, tasks, results, executor)
+        if series:
+            results = _fit_series(atlas, tasks, results, executor, progress)
     annotations = {
-        number: annotation(atlas, specimens[number], nucleus_cells(fit, alternatives), order)
-        for number, fit, order in zip(ranked, fits, orders, strict=True)
+        number: _annotation(atlas, specimens[number], result, order)
+        for number, result, order in zip(ranked, results, orders, strict=True)
     }
     return [annotations[number] for number in range(len(specimens))]
+
+
+def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
+    """Return the handednesses to consider; as it is where the atlas could not tell."""
+    if handedness not in HANDS:
+        raise EutelyError(f"handedness '{handedness}'; there are: {', '.join(HANDS)}")
+    if handedness != "auto" or atlas.model != "joint":
+        return HANDS[handedness]
+    if asymmetry(model_of_atlas(atlas), atlas.seen) >= ASYMMETRIC:
+        return HANDS["auto"]
+    log.info("the atlas is too symmetric to show mirror images: specimens are taken as they are")
+    return HANDS["as-is"]
+
+
+def _annotation(
+    atlas: Atlas, specimen: Specimen, result: Result, order: NDArray[np.intp]
+) -> Annotation:
+    """Return the annotation of a specimen; doubt about its place is doubt about every nucleus."""
+    nuclei = nucleus_cells(result.fit, trust=trust(result.support, result.fit.mirror))
+    return replace(
+        annotation(atlas, specimen, nuclei, order),
+        mirrored=result.mirrored,
+        view=result.fit.view,
+        support=result.support,
+    )
 
 
 def fit_specimen(
@@ -127,46 +214,103 @@ def fit_specimen(
 
 
 def _fit_task(atlas: Atlas, model: Model, task: Task) -> Result:
-    size = atlas.size if atlas.scale else None
-    specimen = posed(oriented(task.specimen), size, atlas.features)
-    return Result(specimen, fit_specimen(atlas, model, specimen, task.pins))
+    """Fit a specimen, whichever part of the body it shows."""
+    given = oriented(task.specimen)
+    specimen = posed(given, atlas.size if atlas.scale else None, atlas.features)
+    unposed = _unposed(atlas, given, task.hands)
+    if atlas.model == "joint":
+        fit = place_in_view(model, specimen, unposed, task.pins)
+        return Result(specimen, unposed.points, fit, support(model, fit, unposed.points))
+    if task.hands == HANDS["mirrored"]:
+        specimen = replace(specimen, poses=tuple(points * MIRROR for points in specimen.poses))
+    return Result(specimen, unposed.points, fit_specimen(atlas, model, specimen, task.pins), None)
 
 
-def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32] | None]) -> Fit:
+def _unposed(atlas: Atlas, given: Oriented, hands: tuple[bool, ...]) -> Unposed:
+    """Return a specimen in its own size, the long axis along x."""
+    pose = given.poses[0]
+    matrix, shift = pose.affine()
+    length, width = np.log(atlas.size / np.array(pose.size)).tolist()
+    apart = [length - width]
+    scale = None
+    if given.specimen.unit == atlas.unit != UNKNOWN:
+        scale = 1.0
+        apart += [length, width]
+    whole = max(map(abs, apart)) < ODD_SHAPE
+    return Unposed(given.specimen.centroids @ matrix.T + shift, scale, whole, hands)
+
+
+def series_handedness(results: Sequence[Result]) -> bool | None:
+    """Return whether the specimens of a series are mirrored: one microscope mirrors all, or none.
+
+    None where no specimen is in doubt, or where those that are certain differ: then they are not
+    one series.
+    """
+    placed = [one for one in results if one.support is None or one.support > PLACED]
+    evidence = [
+        one.fit.mirror
+        if one.fit.mirror is not None
+        else (CERTAIN_HAND if one.mirrored else -CERTAIN_HAND)
+        for one in placed
+    ]
+    certain = {value > 0 for value in evidence if abs(value) >= CERTAIN_HAND}
+    if len(certain) > 1 or all(one.fit.mirror is None for one in placed):
+        return None
+    total = float(np.clip(evidence, -CERTAIN_HAND, CERTAIN_HAND).sum())
+    return total > AS_IS
+
+
+def _one_handedness(
+    atlas: Atlas, tasks: Sequence[Task], results: list[Result], executor: Executor
+) -> list[Result]:
+    """Fit specimens again that alone seem to have another handedness than their series."""
+    hand = series_handedness(results)
+    if hand is None:
+        return results
+    other = [
+        number
+        for number, result in enumerate(results)
+        if result.fit.mirror is not None and result.mirrored != hand
+    ]
+    items = [tasks[number]._replace(hands=(hand,)) for number in other]
+    again = executor.map(_fit_task, items, shared=(atlas, model_of_atlas(atlas)))
+    settled = dict(enumerate(results)) | dict(zip(other, again, strict=True))
+    return [settled[number] for number in range(len(results))]
+
+
+def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32] | None]) -> Result:
     """Fit a specimen of which the pose is known."""
-    (specimen, fit), pins = item
-    placed = Posed((fit.warped,), specimen.radii, specimen.scores)
-    return fit_specimen(atlas, model, placed, pins)
+    result, pins = item
+    if atlas.model == "joint":
+        fit = place_again(model, result.fit, pins)
+        return result._replace(fit=fit, support=support(model, fit, result.points))
+    placed = replace(result.posed, poses=(result.fit.warped,))
+    return result._replace(fit=fit_specimen(atlas, model, placed, pins))
 
 
 def _fit_series(
-    atlas: Atlas, tasks: Sequence[Task], executor: Executor, progress: Progress
-) -> list[Fit]:
+    atlas: Atlas,
+    tasks: Sequence[Task],
+    results: Sequence[Result],
+    executor: Executor,
+    progress: Progress,
+) -> list[Result]:
     """Fit specimens of one series by the atlas shifted to where the others have its cells.
 
     Other hands, media or microscopes move cells systematically.
     """
-    total = 2 * len(tasks)
-    results = list(
-        executor.map(
-            _fit_task,
-            tasks,
-            shared=(atlas, model_of_atlas(atlas)),
-            on_done=lambda done, _: progress("matching", done, total, ""),
-        )
-    )
     places = np.stack([_by_cell(result.fit, result.fit.warped) for result in results])
     scores = np.stack([_by_cell(result.fit, result.fit.scores) for result in results])
     fold = folds(len(tasks), FOLDS)
-    fits: dict[int, Fit] = {}
+    again: dict[int, Result] = {}
     for part in range(min(FOLDS, len(tasks))):
         inside = np.flatnonzero(fold == part).tolist()
         moved = shifted(atlas, places[fold != part], scores[fold != part])
         items = [(results[number], tasks[number].pins) for number in inside]
-        again = executor.map(_fit_again, items, shared=(moved, model_of_atlas(moved)))
-        fits |= dict(zip(inside, again, strict=True))
-        progress("matching", len(tasks) + len(fits), total, "by the series")
-    return [fits[number] for number in range(len(tasks))]
+        fits = executor.map(_fit_again, items, shared=(moved, model_of_atlas(moved)))
+        again |= dict(zip(inside, fits, strict=True))
+        progress("matching", len(tasks) + len(again), 2 * len(tasks), "by the series")
+    return [again[number] for number in range(len(tasks))]
 
 
 def _by_cell(fit: Fit, values: Points) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from eutely.estimate import atlas_of
 from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
+from eutely.fit.hand import is_mirrored
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import TERMS, nucleus_cells
 from eutely.frame import Frame, Posed, canonical_order
@@ -209,14 +210,31 @@ def _built(
     if found.names:
         atlas = atlas.named(found.names)
     log.info("atlas: %d cells, %d of them rare", len(atlas), int(atlas.rare.sum()))
+    mirrored = [False] * len(specimens)
+    standing = bool(labels) and frame.body.smooth and not run.config.realign.base
+    if standing:
+        # Names have settled the poses, mirror images undone and parts not stretched.
+        rows = zip(frame.specimens, cells.posed, strict=True)
+        mirrored = [is_mirrored(specimen.unstretched(), places) for specimen, places in rows]
+        frame = _standing(frame, cells)
     fits = tuple(
-        annotation(atlas, specimen, nuclei, np.arange(len(specimen)))
-        for specimen, nuclei in zip(
-            specimens, run(held_out_fits, frame, cells, found.weights), strict=True
+        replace(annotation(atlas, specimen, nuclei, np.arange(len(specimen))), mirrored=hand)
+        for specimen, nuclei, hand in zip(
+            specimens, run(held_out_fits, frame, cells, found.weights), mirrored, strict=True
         )
     )
+    for fit in fits:
+        if fit.mirrored:
+            log.info("%s is a mirror image of most specimens", fit.specimen)
     built = Built(atlas, specimens, cells.labels(), fits, {}, found.learned, tuple(run.timings))
-    return replace(built, outliers=outliers(fits, len(atlas), built.consistency()))
+    return replace(built, outliers=outliers(fits, len(atlas), built.consistency(), parts=standing))
+
+
+def _standing(frame: Frame, cells: Cells) -> Frame:
+    """Return the frame with each specimen in the pose that its cells were found in."""
+    rows = zip(frame.specimens, cells.posed, strict=True)
+    specimens = tuple(Posed((points,), one.radii, one.scores) for one, points in rows)
+    return replace(frame, specimens=specimens)
 
 
 @contextmanager

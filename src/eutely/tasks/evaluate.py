@@ -36,7 +36,7 @@ def name(
     labels = [specimen.names or ("",) * len(specimen) for specimen in specimens]
     if not any(any(row) for row in labels):
         raise EutelyError("no specimen has a named nucleus; naming needs a column 'name'")
-    annotations = annotate(atlas, specimens, alternatives=0, workers=workers, progress=progress)
+    annotations = annotate(atlas, specimens, workers=workers, progress=progress)
     cells = [annotation.cells for annotation in annotations]
     return atlas.named(evaluation.majority_names(cells, labels, len(atlas)))
 
@@ -66,9 +66,7 @@ def evaluate(
     """
     if not any(atlas.names):
         raise AtlasError("the atlas has no names yet; give it some with 'eutely name' first")
-    annotations = annotate(
-        atlas, specimens, alternatives=0, adapt=adapt, workers=workers, progress=progress
-    )
+    annotations = annotate(atlas, specimens, adapt=adapt, workers=workers, progress=progress)
     return evaluation.evaluation(
         evaluation.score(specimen, annotation.names)
         for specimen, annotation in zip(specimens, annotations, strict=True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.annotation import Annotation
+from eutely.fit.evidence import PLACED
 
 log = logging.getLogger("eutely")
 
@@ -27,7 +28,11 @@ COHORT = 5
 
 
 def outliers(
-    fits: Sequence[Annotation], cells: int, consistency: NDArray[np.float64] | None = None
+    fits: Sequence[Annotation],
+    cells: int,
+    consistency: NDArray[np.float64] | None = None,
+    *,
+    parts: bool = False,
 ) -> dict[str, str]:
     """Return the specimens that are unlike the others -> in which way.
 
@@ -39,15 +44,25 @@ def outliers(
         how many it has.
     consistency
         for each the share of its cells that the atlas confirms, if it was built from them.
+    parts
+        whether specimens may show parts of the body: then few nuclei are nothing unusual.
     """
-    costs = np.array([fit.cost for fit in fits])
+    whole = [fit for fit in fits if fit.view is None]
+    costs = np.array([fit.cost for fit in whole or fits])
     middle = float(np.median(costs))
     scatter = 1.4826 * float(np.median(np.abs(costs - middle)))
     unlike: dict[str, str] = {}
     for number, fit in enumerate(fits):
         # Costs are log-densities: their difference is what counts, their zero means nothing.
-        worse = len(fits) >= COHORT and fit.cost > middle + max(FAR * scatter, EXCESS)
-        if not FEW <= len(fit.ids) / cells <= 1 / FEW:
+        worse = len(whole) >= COHORT and fit.cost > middle + max(FAR * scatter, EXCESS)
+        if fit.support is not None and fit.support < PLACED:
+            unlike[fit.specimen] = (
+                f"could not be placed: the atlas explains its {len(fit.ids)} nuclei no better than "
+                "chance; is it of another organism, or badly segmented?"
+            )
+        elif fit.view is not None:  # few nuclei, and a cost of its own, are those of a part
+            continue
+        elif not parts and not FEW <= len(fit.ids) / cells <= 1 / FEW:
             unlike[fit.specimen] = (
                 f"has {len(fit.ids)} nuclei, the atlas {cells} cells; is it of another organism, "
                 "or badly segmented?"

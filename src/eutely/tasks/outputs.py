@@ -26,6 +26,7 @@ from eutely.specimen import Specimen
 from eutely.store.files import read_record, write_record
 from eutely.store.folder import RunFolder, versions
 from eutely.tasks.outliers import outliers, warn
+from eutely.tasks.views import view_note
 
 if TYPE_CHECKING:
     from eutely.tasks.build import Built
@@ -101,6 +102,7 @@ def report_of_build(built: Built, config: Config, command: str = "") -> Report:
                 fit.alternatives,
                 float(consistency),
                 built.outliers.get(specimen.name, ""),
+                view_note(fit, built.atlas),
             )
             for specimen, cells, fit, consistency in rows
         ),
@@ -151,6 +153,7 @@ def report_of_annotations(
                 specimen.names or (),
                 annotation.alternatives,
                 outlier=unlike.get(annotation.specimen, ""),
+                note=view_note(annotation, atlas),
             )
             for specimen, annotation in zip(specimens, annotations, strict=True)
         ),

@@ -76,7 +76,7 @@ function nucleusTitle(at) {
 function showSpecimen(number) {
   state.specimen = number;
   state.nucleus = -1;
-  const { consistency, outlier } = data.specimens[number], first = data.starts[number], last = data.starts[number + 1];
+  const { consistency, outlier, note } = data.specimens[number], first = data.starts[number], last = data.starts[number + 1];
   document.getElementById("slider").value = number;
   document.getElementById("which").value = number;
   const rows = [];
@@ -92,6 +92,7 @@ function showSpecimen(number) {
   if (consistency !== null) facts.push(`${percent(consistency)} consistent`);
   if (rows.some(([sure]) => sure >= 0 && sure <= 1)) facts.push(`${unsure} uncertain`);
   if (named) facts.push(`${percent(1 - wrong / named)} named right`);
+  if (note) facts.push(note);
   document.getElementById("facts").textContent = facts.join(" · ");
   document.getElementById("warning").textContent = outlier ? `Check: ${outlier}` : "";
   rows.sort((a, b) => a[0] - b[0]);
