@@ -15,7 +15,7 @@ def annotations() -> list[Annotation]:
     cohort = eutely.simulate(specimens=6, cells=60, seed=4, missing=0.05, spurious=0.05, shift=1.0)
     built = eutely.build(cohort, supervised=True, workers=1)
     new = eutely.simulate(3, cells=60, seed=9, missing=0.05, spurious=0.05, shift=1.0)
-    return eutely.annotate(built.atlas, new, alternatives=60, workers=1)
+    return eutely.annotate(built.atlas, new, workers=1)
 
 
 def test_probabilities_of_a_nucleus_sum_to_at_most_one(annotations: list[Annotation]) -> None:

@@ -1,0 +1,153 @@
+"""New specimens as laboratories have them: mirrored, partial, of any scale, with other colours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import eutely
+from eutely.annotation import Annotation
+from eutely.atlas import Atlas
+from eutely.errors import EutelyError
+from eutely.evaluation import score
+from eutely.specimen import UNKNOWN, Specimen
+from eutely.tasks.outliers import outliers
+from eutely.tasks.views import view_note
+
+MIRROR = np.array([1.0, -1.0, 1.0])
+
+
+def lopsided(specimen: Specimen) -> Specimen:
+    """Return a simulated animal without every third cell of its right side; with two colours."""
+    names = specimen.names or ()
+    kept = [not (name.endswith("R") and int(name[1:4]) % 3 == 0) for name in names]
+    specimen = specimen.take(np.flatnonzero(kept))
+    random = np.random.default_rng(7)
+    table = {name: random.normal(size=2) for name in sorted(set(names))}
+    colours = np.array([table[name] for name in specimen.names or ()])
+    colours += np.random.default_rng(len(specimen.name)).normal(0, 0.3, colours.shape)
+    return replace(specimen, features={"red": colours[:, 0], "green": colours[:, 1]})
+
+
+def turned(specimen: Specimen, seed: int, factor: float = 1.0) -> Specimen:
+    """Return a specimen turned and shifted at random, and scaled."""
+    random = np.random.default_rng(seed)
+    turn = np.linalg.qr(random.normal(size=(3, 3)))[0]
+    turn *= np.sign(np.linalg.det(turn))
+    centroids = factor * specimen.centroids @ turn.T + random.normal(0, 300, 3)
+    return replace(specimen, centroids=centroids, radii=factor * specimen.radii)
+
+
+def mirrored(specimen: Specimen) -> Specimen:
+    return replace(specimen, centroids=specimen.centroids * MIRROR)
+
+
+def window(specimen: Specimen, low: float, high: float) -> Specimen:
+    """Return the nuclei between two shares of the length; the head is at 1."""
+    along = specimen.centroids[:, 0]
+    share = (along - along.min()) / np.ptp(along)
+    return specimen.take(np.flatnonzero((share >= low) & (share <= high)))
+
+
+@pytest.fixture(scope="module")
+def cohort() -> list[Specimen]:
+    cohort = eutely.simulate(specimens=12, cells=160, variation=0.5, pose="none", seed=2)
+    return [lopsided(specimen) for specimen in cohort]
+
+
+@pytest.fixture(scope="module")
+def atlas(cohort: list[Specimen]) -> Atlas:
+    return eutely.build(cohort[:10], supervised=True, workers=1).atlas
+
+
+def annotated(atlas: Atlas, specimen: Specimen, handedness: str = "auto") -> Annotation:
+    return eutely.annotate(atlas, [specimen.without_names()], handedness=handedness, workers=1)[0]  # type: ignore[arg-type]
+
+
+def right(specimen: Specimen, annotation: Annotation) -> float:
+    return score(specimen, annotation.names).accuracy
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.5, 2.0])
+@pytest.mark.parametrize("mirror", [False, True])
+def test_a_mirror_image_at_any_scale_gets_the_same_names(
+    atlas: Atlas, cohort: list[Specimen], mirror: bool, factor: float
+) -> None:
+    whole = cohort[10]
+    unit = whole.unit if factor == 1.0 else UNKNOWN
+    new = replace(turned(mirrored(whole) if mirror else whole, 3, factor), unit=unit)
+    annotation = annotated(atlas, new)
+    assert annotation.mirrored == mirror
+    assert right(new, annotation) > 0.95
+    assert annotation.view is None or view_note(annotation, atlas).count("whole length")
+    assert outliers([annotation], len(atlas)) == {}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "part"), [(0.4, 1.0, "front"), (0.0, 0.6, "back"), (0.25, 0.75, "middle")]
+)
+def test_a_part_is_named_and_its_view_is_said(
+    atlas: Atlas, cohort: list[Specimen], low: float, high: float, part: str
+) -> None:
+    new = turned(mirrored(window(cohort[11], low, high)), 5)
+    annotation = annotated(atlas, new)
+    assert annotation.mirrored
+    assert right(new, annotation) > 0.9
+    assert annotation.view is not None
+    assert annotation.view.shape == (len(atlas),)
+    assert f"{part} " in view_note(annotation, atlas)
+    assert outliers([annotation], len(atlas)) == {}
+
+
+def test_colours_of_another_gain_and_offset_change_nothing(
+    atlas: Atlas, cohort: list[Specimen]
+) -> None:
+    new = window(cohort[10], 0.4, 1.0)
+    other = replace(new, features={key: 40 * values - 3 for key, values in new.features.items()})
+    np.testing.assert_array_equal(annotated(atlas, other).cells, annotated(atlas, new).cells)
+
+
+def test_a_handedness_that_the_user_knows_is_not_tried_otherwise(
+    atlas: Atlas, cohort: list[Specimen]
+) -> None:
+    new, image = cohort[10], mirrored(cohort[10])
+    assert not annotated(atlas, image, "as-is").mirrored
+    assert right(image, annotated(atlas, image, "as-is")) < 0.7
+    assert annotated(atlas, new, "mirrored").mirrored
+    known = annotated(atlas, image, "mirrored")
+    assert right(image, known) > 0.95
+    with pytest.raises(EutelyError, match="handedness 'left'"):
+        annotated(atlas, new, "left")
+
+
+def test_by_a_symmetric_atlas_specimens_are_taken_as_they_are() -> None:
+    cohort = eutely.simulate(specimens=8, cells=80, variation=0.5, pose="none")
+    atlas = eutely.build(cohort[:6], supervised=True, workers=1).atlas
+    for specimen in cohort[6:]:
+        annotation = annotated(atlas, turned(specimen, 4))
+        assert not annotation.mirrored
+        assert right(specimen, annotation) > 0.95
+
+
+@pytest.mark.parametrize("count", [160, 30])
+def test_random_points_are_not_named_with_confidence(
+    atlas: Atlas, cohort: list[Specimen], count: int
+) -> None:
+    extent = np.ptp(cohort[0].centroids, axis=0)
+    points = np.random.default_rng(1).uniform(0, 1, (count, 3)) * extent
+    cloud = Specimen.from_arrays("cloud", points, unit=cohort[0].unit)
+    annotation = annotated(atlas, cloud)
+    assert np.nan_to_num(annotation.confidence).mean() <= 0.3
+    assert "could not be placed" in outliers([annotation], len(atlas))["cloud"]
+    shares = [sum(share for _, share in row) for row in annotation.alternatives]
+    assert np.mean(shares) <= 0.3
+
+
+def test_cells_out_of_view_do_not_lower_the_confidence(
+    atlas: Atlas, cohort: list[Specimen]
+) -> None:
+    new = window(cohort[10], 0.4, 1.0)
+    whole, part = annotated(atlas, cohort[10]), annotated(atlas, new)
+    assert np.nanmean(part.confidence) > np.nanmean(whole.confidence) - 0.1
