@@ -1,0 +1,152 @@
+"""Heads of seven NeuroPAL data sets: atlases of named heads, annotated heads of other folds.
+
+The protocol of the published benchmark on folds 0 to 2: accuracy over named neurons, mean over
+the heads with ``scored`` = 1, raw coordinates. Each laboratory's heads of a fold are one series.
+
+    python benchmarks/neuropal.py                              all protocols, raw colours
+    python benchmarks/neuropal.py retrain --colours matched    one protocol, other colours
+"""
+
+import argparse
+import csv
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import eutely
+from eutely import Specimen
+from eutely.atlas import Atlas
+from eutely.evaluation import score
+from worms import DATA
+
+RESULTS = Path(__file__).resolve().parent / "results" / "neuropal.json"
+FOLDS = ("0", "1", "2")
+BASE = "NP"
+"""The data set that belongs to no fold, and is in every training set."""
+
+COLOURS = {"none": (), "raw": ("R", "G", "B"), "matched": ("R_matched", "G_matched", "B_matched")}
+
+PUBLISHED = {
+    "CRF_ID, retrained": {
+        "EY": 0.576, "HL": 0.888, "KK": 0.559, "SF": 0.839, "SK1": 0.727, "SK2": 0.851,
+    },
+    "statistical atlas, retrained": {
+        "EY": 0.56, "HL": 0.81, "KK": 0.50, "SF": 0.57, "SK1": 0.61, "SK2": 0.87,
+    },
+    "CRF_ID, base": {"mean": 0.555},
+}  # fmt: skip
+"""Published figures; their heads were aligned by true names first (columns ``aligned_*``)."""
+
+
+class Head(NamedTuple):
+    """One head of a data set."""
+
+    lab: str
+    fold: str
+    scored: bool
+    specimen: Specimen
+
+
+def heads(colours: str) -> list[Head]:
+    """Return all heads with the features of one kind of colours."""
+    rows = defaultdict(list)
+    with (DATA / "neuropal" / "heads.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            rows[row["dataset"], row["individual"]].append(row)
+    result = []
+    for (lab, individual), nuclei in rows.items():
+        features = {
+            column[0]: np.array([float(row[column] or "nan") for row in nuclei])
+            for column in COLOURS[colours]
+        }
+        specimen = Specimen.from_arrays(
+            f"{lab}_{individual}",
+            [[float(row[axis]) for axis in "xyz"] for row in nuclei],
+            names=[row["name"] for row in nuclei],
+            features=features,
+            unit="um",
+        )
+        result.append(Head(lab, nuclei[0]["fold"], nuclei[0]["scored"] == "1", specimen))
+    return result
+
+
+def splits(all_heads: Sequence[Head], protocol: str) -> Iterator[tuple[list[Head], list[Head]]]:
+    """Yield heads to build from, and heads to annotate: those of one laboratory and fold."""
+    for fold in FOLDS:
+        for lab in sorted({head.lab for head in all_heads} - {BASE}):
+            test = [head for head in all_heads if (head.lab, head.fold) == (lab, fold)]
+            test = [head for head in test if head.scored]
+            train = {
+                "retrain": [head for head in all_heads if head.fold != fold],
+                "unsupervised": [head for head in all_heads if head.fold != fold],
+                "base": [head for head in all_heads if head.lab == BASE],
+                "lab-out": [head for head in all_heads if head.lab != lab],
+            }[protocol]
+            if test:
+                yield train, test
+
+
+def atlas_of(train: Sequence[Head], protocol: str) -> Atlas:
+    """Build an atlas from named heads; or without names, named by the base heads afterwards."""
+    specimens = [head.specimen for head in train]
+    if protocol != "unsupervised":
+        return eutely.build(specimens, supervised=True).atlas
+    built = eutely.build([specimen.without_names() for specimen in specimens])
+    return eutely.name(built.atlas, [head.specimen for head in train if head.lab == BASE])
+
+
+def run(protocol: str, colours: str) -> dict[str, object]:
+    """Return the accuracy of each laboratory and of all scored heads."""
+    atlases: dict[tuple[str, ...], Atlas] = {}
+    values: dict[str, list[float]] = defaultdict(list)
+    rows: list[dict[str, object]] = []
+    seconds = 0.0
+    for train, test in splits(heads(colours), protocol):
+        key = tuple(head.specimen.name for head in train)
+        if key not in atlases:
+            atlases[key] = atlas_of(train, protocol)
+        unnamed = [head.specimen.without_names() for head in test]
+        begin = time.process_time()
+        annotations = eutely.annotate(atlases[key], unnamed)
+        seconds += time.process_time() - begin
+        for head, annotation in zip(test, annotations, strict=True):
+            accuracy = score(head.specimen, annotation.names).accuracy
+            values[head.lab].append(accuracy)
+            confidence = float(np.nanmean(annotation.confidence))
+            rows.append(
+                {
+                    "head": head.specimen.name,
+                    "accuracy": round(accuracy, 3),
+                    "confidence": round(confidence, 3),
+                    "mirrored": annotation.mirrored,
+                    "support": round(annotation.support or 0.0, 2),
+                }
+            )
+    every = [value for lab in values.values() for value in lab]
+    means = {lab: round(float(np.mean(values[lab])), 3) for lab in sorted(values)}
+    result = {**means, "mean": round(float(np.mean(every)), 4), "heads": len(every)}
+    print(protocol, colours, result, f"{seconds / len(every):.2f} s per head", flush=True)
+    return {**result, "seconds_per_head": round(seconds / len(every), 2), "rows": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    protocols = ("retrain", "base", "lab-out", "unsupervised")
+    parser.add_argument("protocols", nargs="*", default=["retrain", "base", "lab-out"])
+    parser.add_argument("--colours", choices=list(COLOURS), default="raw")
+    given = parser.parse_args()
+    if unknown := set(given.protocols) - set(protocols):
+        parser.error(f"no protocol {min(unknown)}; there are: {', '.join(protocols)}")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"published": PUBLISHED}
+    for protocol in given.protocols:
+        results[f"{protocol}, {given.colours} colours"] = run(protocol, given.colours)
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

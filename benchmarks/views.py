@@ -1,0 +1,124 @@
+"""Worms that are mirrored, cut to windows and turned; points that are no worm; time per worm.
+
+By the atlas of the named worms of train100, each worm of test2 by itself. By default every third
+worm or so (30), with ``--all`` all of them.
+
+    python benchmarks/views.py
+    python benchmarks/views.py --all
+"""
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import eutely
+from eutely import Specimen
+from eutely.atlas import Atlas
+from eutely.evaluation import score
+from eutely.tasks.outliers import outliers
+from worms import DATA, worms
+
+RESULTS = Path(__file__).resolve().parent / "results" / "views.json"
+SUBSET = 30
+
+WINDOWS = {"front 60%": (0.4, 1.0), "back 60%": (0.0, 0.6), "middle 50%": (0.25, 0.75)}
+"""Shares of the length, the head at 1; bars 0.95, 0.95, 0.93, and 0.88 for any third."""
+
+KINDS = ("as they are", "mirrored", *WINDOWS, "any third")
+
+
+def turned(specimen: Specimen, seed: int, *, mirror: bool) -> Specimen:
+    """Return a specimen turned at random, mirrored or not."""
+    random = np.random.default_rng(seed)
+    turn = np.linalg.qr(random.normal(size=(3, 3)))[0]
+    turn *= np.sign(np.linalg.det(turn)) * (-1.0 if mirror else 1.0)
+    return replace(specimen, centroids=specimen.centroids @ turn.T)
+
+
+def window(specimen: Specimen, low: float, high: float) -> Specimen:
+    """Return the nuclei between two shares of the length."""
+    along = specimen.centroids[:, 0]
+    share = (along - along.min()) / np.ptp(along)
+    return specimen.take(np.flatnonzero((share >= low) & (share <= high)))
+
+
+def changed(specimen: Specimen, kind: str, number: int) -> tuple[Specimen, bool]:
+    """Return a worm as a row of the table has it, and whether it is mirrored."""
+    if kind == "as they are":
+        return specimen, False
+    if kind == "mirrored":
+        return replace(specimen, centroids=specimen.centroids * [1.0, 1.0, -1.0]), True
+    start = np.random.default_rng(number).uniform(0, 2 / 3)
+    part = window(specimen, *WINDOWS.get(kind, (start, start + 1 / 3)))
+    mirror = bool(number % 2)
+    return turned(part, number, mirror=mirror), mirror
+
+
+def row(atlas: Atlas, specimens: list[Specimen], kind: str) -> dict[str, float]:
+    """Return accuracy, handedness found, calibration and time for one kind of change."""
+    accuracies, confidences, hands, seconds = [], [], [], []
+    for number, specimen in enumerate(specimens):
+        new, mirror = changed(specimen, kind, number)
+        begin = time.process_time()
+        [annotation] = eutely.annotate(atlas, [new.without_names()], workers=1)
+        seconds.append(time.process_time() - begin)
+        accuracies.append(score(new, annotation.names).accuracy)
+        confidences.append(float(np.nan_to_num(annotation.confidence).mean()))
+        hands.append(annotation.mirrored == mirror)
+    result = {
+        "accuracy": round(float(np.mean(accuracies)), 4),
+        "lowest": round(float(min(accuracies)), 3),
+        "confidence": round(float(np.mean(confidences)), 4),
+        "handedness": f"{sum(hands)} of {len(hands)}",
+        "seconds": round(float(np.mean(seconds)), 2),
+    }
+    print(kind, result, flush=True)
+    return result
+
+
+def doubtful(atlas: Atlas, worm: Specimen) -> dict[str, dict[str, object]]:
+    """Return how sure the atlas is about what is no worm."""
+    random = np.random.default_rng(0)
+    extent = np.ptp(worm.centroids, axis=0)
+    cloud = random.uniform(0, 1, (len(worm), 3)) * extent
+    embryo = min(eutely.read(DATA / "epic" / "epic_350cell.csv"), key=lambda one: one.name)
+    ten = random.uniform(0, 1, (10, 3)) * extent
+    cases = {
+        "random cloud": Specimen.from_arrays("cloud", cloud, unit=worm.unit),
+        "ten random points": Specimen.from_arrays("ten", ten, unit=worm.unit),
+        "embryo by the worm atlas": embryo.without_names(),
+    }
+    result: dict[str, dict[str, object]] = {}
+    for name, specimen in cases.items():
+        [annotation] = eutely.annotate(atlas, [specimen], workers=1)
+        result[name] = {
+            "confidence": round(float(np.nan_to_num(annotation.confidence).mean()), 3),
+            "support": round(annotation.support or 0.0, 2),
+            "flagged": bool(outliers([annotation], len(atlas))),
+        }
+        print(name, result[name], flush=True)
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="all worms of test2")
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    given = parser.parse_args()
+    atlas = eutely.build(worms("train100"), supervised=True).atlas
+    every = sorted(worms("test2"), key=lambda worm: worm.name)
+    specimens = every if given.all else every[:: max(len(every) // SUBSET, 1)][:SUBSET]
+    eutely.annotate(atlas, [specimens[0]], workers=1)  # compiled before it is timed
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results["doubt"] = doubtful(atlas, specimens[0])
+    for kind in given.kinds:
+        results[kind] = {"worms": len(specimens), **row(atlas, specimens, kind)}
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
