@@ -73,7 +73,10 @@ def read_table(path: Path, name: str) -> list[Specimen]:
             f"{path}: line {table.lines[groups[''][0]]}: column {cohort} is empty; give each "
             "row the name of its specimen"
         )
-    return [_specimen(table.rows(rows), key, features) for key, rows in groups.items()]
+    return [
+        _specimen(table.rows(rows), key, {word: values[rows] for word, values in features.items()})
+        for key, rows in groups.items()
+    ]
 
 
 def _plain(table: Columns) -> Columns:
@@ -126,7 +129,7 @@ def _specimen(table: Columns, name: str, features: Mapping[str, Any]) -> Specime
         radii=np.take_along_axis(radii, order, axis=1),
         names=fields.get("name"),
         axes=axes,
-        features={key: floats(fields[key]) for key in features if _known(fields[key])},
+        features={key: values for key, values in features.items() if _known(fields[key])},
         unit=units[0],
     )
 

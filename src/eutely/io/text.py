@@ -65,12 +65,13 @@ def _windows_text(data: bytes) -> str:
 def floats(fields: Sequence[str]) -> NDArray[np.float64]:
     """Return (n,) float64, NaN for missing fields; raise ValueError if a field is no number."""
     # Python would read "2006_1" as 20061, although it is more likely a name.
-    if any("_" in field for field in fields):
+    if "_" in "".join(fields):
         raise ValueError("not a number")
-    return np.array(
-        [np.nan if field.strip().lower() in MISSING else float(field) for field in fields],
-        dtype=np.float64,
-    )
+    try:
+        values = list(map(float, fields))
+    except ValueError:
+        values = [np.nan if field.strip().lower() in MISSING else float(field) for field in fields]
+    return np.array(values, dtype=np.float64)
 
 
 def numbers(
