@@ -145,7 +145,7 @@ def annotate(
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
             copies = volumes_of(files, readings, voxel_size)
             write_label_copies(output / FOLDER, copies, chosen, cells.names, progress)
-    content = report_of_annotations(annotations, cells, specimens, command())
+    content = report_of_annotations(annotations, cells, specimens, command(), known)
     write_annotated_page(output, cells, content)
     numbers = summary(annotations, output)
     if json_summary:

@@ -27,6 +27,9 @@ from eutely.errors import ReadError, WriteError
 
 log = logging.getLogger("eutely")
 
+NOT_RIGHT = {"wrong": "wrong", "unnamed": "of a cell without a name", "unmatched": "without a cell"}
+"""Nuclei that did not get their name: key in the JSON -> words."""
+
 
 def name(
     atlas: AtlasFile,
@@ -127,7 +130,8 @@ def evaluate(
     """Compare the names that an atlas gives with the names that specimens have.
 
     The accuracy of a specimen is the share of its named nuclei that get the same name from the
-    atlas. Names are not used to match.
+    atlas. Nuclei of cells without a name and nuclei without a cell are counted apart from wrong
+    ones. Names are not used to match.
 
     Example: eutely evaluate run/atlas.h5 named_worms/ --json accuracy.json
     """
@@ -152,9 +156,19 @@ def evaluate(
         write_text(json_file, json.dumps(result, indent=2) + "\n")
     for row in result["specimens"]:
         accuracy = "no names" if row["accuracy"] is None else f"{row['accuracy']:.4f}"
-        say(f"{row['specimen']}\t{accuracy}\t{row['correct']} of {row['named']}")
+        rest = [
+            f"{row[key]} {words}" for key, words in NOT_RIGHT.items() if row[key] and row["named"]
+        ]
+        right = f"{row['correct']} of {row['named']}"
+        typer.echo("\t".join([row["specimen"], accuracy, right, *rest]))
     total = result["accuracy"]
     say(
         f"mean {total['mean']:.4f}  sd {total['std']:.4f}  median {total['median']:.4f}  "
-        f"({total['n']} specimens)"
+        f"({counted(total['n'], 'specimen')})"
     )
+    unnamed = sum(row["unnamed"] for row in result["specimens"])
+    if unnamed:
+        say(
+            f"{counted(unnamed, 'nucleus is', 'nuclei are')} of cells that have no name in the "
+            "atlas: not right, but not wrong either; more named specimens for 'eutely name' help"
+        )

@@ -189,7 +189,7 @@ def build(
         warn(built.outliers)
         if isinstance(store, RunFolder):
             built = replace(built, atlas=with_kept_names(built, store))
-            write_build(built, settings, store)
+            write_build(built, settings, store, pins)
     return built
 
 

@@ -70,6 +70,6 @@ def evaluate(
         atlas, specimens, alternatives=0, adapt=adapt, workers=workers, progress=progress
     )
     return evaluation.evaluation(
-        evaluation.score(specimen, annotation.names)
+        evaluation.score(specimen, annotation.names, annotation.cells)
         for specimen, annotation in zip(specimens, annotations, strict=True)
     )
