@@ -160,3 +160,21 @@ def test_pins_are_listed_on_the_page(folder: Path, tmp_path: Path) -> None:
     page = (out / "report.html").read_text()
     assert "1 pinned nucleus" in page
     assert f"<td>worm001</td><td>{worm.ids[3]}</td><td>{worm.names[3]}</td>" in page
+
+
+def test_names_from_a_table_and_bad_files_left_out(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    for path in (folder / "volumes").glob("*.tif"):
+        (inputs / path.name).write_bytes(path.read_bytes())
+    (inputs / "broken.tif").write_bytes(b"II*\0nothing")
+    truth = folder / "volumes" / "truth" / "truth.csv"
+    words = ("name", folder / "none.h5", inputs, "--names", truth, "-o", tmp_path / "a.h5", "-j", 1)
+    with pytest.raises(EutelyError, match="broken"):
+        run(*words)
+    assert "30 of 30 cells named" in run(*words, "--skip-bad")
+    assert "broken.tif" in caplog.text
+    said = run("evaluate", tmp_path / "a.h5", inputs, "--names", truth, "--skip-bad", "-j", 1)
+    assert "30 of 30" in said

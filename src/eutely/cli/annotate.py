@@ -18,12 +18,14 @@ from eutely.cli.common import (
     Inputs,
     PinFile,
     Quiet,
+    SkipBad,
     Verbose,
     VoxelSize,
     Workers,
     check_folder,
     command,
     counted,
+    files_read,
     parse_voxel_size,
     progress_bar,
     read_inputs,
@@ -76,6 +78,7 @@ def annotate(
     ] = False,
     adapt: Adapt = None,
     pins: PinFile = None,
+    skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -106,7 +109,7 @@ def annotate(
     refuse_folder(output, inputs)
     run_on = threads_or_dask(workers, dask)
     files = sources(inputs)
-    read = [*(file.path for file in files), Path(atlas), *([] if pins is None else [pins])]
+    read = files_read(inputs, Path(atlas), pins)
 
     def refuse(specimens: Sequence[str]) -> None:
         """Refuse to replace what was read, by the names of specimens."""
@@ -119,7 +122,7 @@ def annotate(
         raise EutelyError("--labels: no input is a label volume; leave it out")
     cells = open_atlas(atlas)
     known = None if pins is None else read_pins(pins)
-    readings = read_inputs(inputs, voxel_size, quiet)
+    readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
     specimens = [reading.specimen for reading in readings]
     check_names(specimen.name for specimen in specimens)
     refuse([specimen.name for specimen in specimens])

@@ -11,8 +11,10 @@ import typer
 from eutely.cli.common import (
     Dask,
     Inputs,
+    NameFile,
     PinFile,
     Quiet,
+    SkipBad,
     Verbose,
     VoxelSize,
     Workers,
@@ -79,6 +81,8 @@ def build(
     force: Annotated[
         bool, typer.Option("--force", help="Drop names that cannot be carried over.")
     ] = False,
+    names: NameFile = None,
+    skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -110,7 +114,7 @@ def build(
             f"{config} is written by the run itself; copy it to another place and give that"
         )
     run_on = threads_or_dask(workers, dask)
-    specimens = read_specimens(inputs, voxel_size, quiet)
+    specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
     if pins is not None and no_pins:
         raise EutelyError("--pins and --no-pins exclude each other; give one of them")
     known = {} if no_pins else None if pins is None else read_pins(pins)

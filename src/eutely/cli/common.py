@@ -144,6 +144,14 @@ def check_folder(output: Path) -> None:
         raise WriteError(f"{output} is a file; give a folder")
 
 
+def files_read(inputs: Sequence[Path], *others: Path | None) -> list[Path]:
+    """Return the files that a command reads: inputs, tables of names beside them, others."""
+    from eutely.io.read import sources
+
+    files = [path for file in sources(inputs) for path in (file.path, file.names)]
+    return [path for path in (*files, *others) if path is not None]
+
+
 def parse_voxel_size(text: str | None) -> list[float] | None:
     """Return the numbers of ``X,Y,Z``, or the only one, which then applies to all axes."""
     if text is None:

@@ -12,11 +12,14 @@ from eutely.cli.common import (
     AtlasFile,
     Dask,
     Inputs,
+    NameFile,
     Quiet,
+    SkipBad,
     Verbose,
     VoxelSize,
     Workers,
     counted,
+    files_read,
     progress_bar,
     read_specimens,
     say,
@@ -44,6 +47,8 @@ def name(
             show_default="ATLAS itself",
         ),
     ] = None,
+    names: NameFile = None,
+    skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -60,7 +65,6 @@ def name(
     """
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas, write_atlas
-    from eutely.io.read import sources
     from eutely.io.whole import keep_copy
     from eutely.io.written import refuse_to_replace
     from eutely.tasks.evaluate import name as name_cells
@@ -68,9 +72,9 @@ def name(
     target = named_file(atlas, output)
     run_on = threads_or_dask(workers, dask)
     unnamed = open_atlas(atlas)
-    refuse_to_replace([target], [file.path for file in sources(inputs)])
+    refuse_to_replace([target], files_read(inputs, names))
     before = names_in(target)
-    specimens = read_specimens(inputs, voxel_size, quiet)
+    specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
     with progress_bar(quiet) as progress:
         named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
     if any(before) and before != named.names:
@@ -121,6 +125,8 @@ def evaluate(
         Path | None, typer.Option("--json", metavar="F", help="File for all numbers.")
     ] = None,
     adapt: Adapt = None,
+    names: NameFile = None,
+    skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -137,17 +143,16 @@ def evaluate(
     """
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
-    from eutely.io.read import sources
     from eutely.io.whole import write_text
     from eutely.io.written import refuse_other_kind, refuse_to_replace
     from eutely.tasks.evaluate import evaluate as evaluate_specimens
 
     if json_file is not None:
-        refuse_to_replace([json_file], [Path(atlas), *(file.path for file in sources(inputs))])
+        refuse_to_replace([json_file], files_read(inputs, names, Path(atlas)))
         refuse_other_kind(json_file)
     run_on = threads_or_dask(workers, dask)
     named = open_atlas(atlas)
-    specimens = read_specimens(inputs, voxel_size, quiet)
+    specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
     with progress_bar(quiet) as progress:
         result = evaluate_specimens(
             named, specimens, adapt=adapt, workers=run_on, progress=progress

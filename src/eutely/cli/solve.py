@@ -19,6 +19,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     err,
+    files_read,
     read_specimens,
     say,
     start_log,
@@ -242,12 +243,11 @@ def match(
     Example: eutely match worm1.csv worm2.csv -o pairs.csv
     """
     start_log(verbose, quiet)
-    from eutely.io.read import sources
     from eutely.io.written import refuse_to_replace, table_at
     from eutely.tasks.match import match as match_specimens
 
     if output is not None:
-        refuse_to_replace([output], [file.path for file in sources([first, second])])
+        refuse_to_replace([output], files_read([first, second]))
     specimens = read_specimens([first, second], voxel_size, quiet)
     if len(specimens) != 2:
         raise ReadError(
