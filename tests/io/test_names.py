@@ -48,7 +48,7 @@ def test_a_table_beside_a_volume_holds_its_names(tmp_path, caplog, suffix, table
             (worm,) = read(*given)
         assert worm.ids.tolist() == [5, 9, 70, 800]
         assert worm.names == ("AVAL", "", "AVAR", "")
-    assert f"worm: 2 nuclei named by {tmp_path / table}" in caplog.text
+    assert f"tables of names beside volumes are used: {table}" in caplog.text
 
 
 def test_a_table_with_coordinates_beside_a_volume_is_another_specimen(tmp_path):
