@@ -159,12 +159,14 @@ class Run:
                 self.progress,
                 self.store.journal(name, key),
             )
+            self.progress(name, 0, 1, "")
             start = time.monotonic()
             record = pack(function(context, *inputs, **named))
             seconds = time.monotonic() - start
             self.store.put(name, key, record, seconds)
             log.info("step %s: %.1f s", name, seconds)
             result = unpack(record, kind)
+        self.progress(name, 1, 1, "")
         count = sum(before.split(" ")[0] == name for before, _ in self.timings)
         label = f"{name} {count + 1}" if count else name
         self.timings.append((label, self.store.seconds(name, key)))

@@ -11,6 +11,7 @@ from eutely.cli.check import check
 from eutely.cli.common import err, say
 from eutely.cli.extract import extract, transfer
 from eutely.cli.naming import evaluate, name
+from eutely.cli.progress import stopping
 from eutely.cli.show import atlases, config, report, view
 from eutely.cli.simulate import simulate
 from eutely.cli.solve import match, solve
@@ -26,7 +27,6 @@ app = typer.Typer(
     name="eutely",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 
@@ -56,10 +56,8 @@ for function in COMMANDS:
 def main() -> None:
     """Run the command line; an error that the user can correct is one line and exit code 2."""
     try:
-        app()
+        with stopping(lambda line: say(line, "", err)):
+            app()
     except EutelyError as error:
         say(f"error: {error}", "red", err)
         sys.exit(2)
-    except KeyboardInterrupt:
-        say("stopped; a build keeps its finished steps: run it again to continue", "", err)
-        sys.exit(130)

@@ -27,7 +27,7 @@ from eutely.cli.common import (
     counted,
     files_read,
     parse_voxel_size,
-    progress_bar,
+    progress_of,
     read_inputs,
     say,
     start_log,
@@ -131,7 +131,7 @@ def annotate(
             "%s has no names: the column name will be empty; give its cells names with "
             "'eutely name %s NAMED_SPECIMENS'", atlas, atlas,
         )  # fmt: skip
-    with progress_bar(quiet) as progress:
+    with progress_of("annotate", quiet) as progress:
         annotations = annotate_specimens(
             cells,
             specimens,
@@ -141,6 +141,7 @@ def annotate(
             workers=run_on,
             progress=progress,
         )
+        progress("writing", 0, 1, "")
         write_annotations(
             annotations, cells.names, output, min_confidence, specimens=specimens, table=table
         )

@@ -20,7 +20,7 @@ from eutely.cli.common import (
     Workers,
     counted,
     files_read,
-    progress_bar,
+    progress_of,
     read_specimens,
     say,
     start_log,
@@ -75,7 +75,7 @@ def name(
     refuse_to_replace([target], files_read(inputs, names))
     before = names_in(target)
     specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
-    with progress_bar(quiet) as progress:
+    with progress_of("match", quiet) as progress:
         named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
     if any(before) and before != named.names:
         log.warning(
@@ -153,7 +153,7 @@ def evaluate(
     run_on = threads_or_dask(workers, dask)
     named = open_atlas(atlas)
     specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
-    with progress_bar(quiet) as progress:
+    with progress_of("match", quiet) as progress:
         result = evaluate_specimens(
             named, specimens, adapt=adapt, workers=run_on, progress=progress
         ).as_dict()

@@ -188,6 +188,7 @@ def build(
         built = _built(run, ordered, frame, labels, pinned)
         warn(built.outliers)
         if isinstance(store, RunFolder):
+            progress("writing", 0, 1, "")
             built = replace(built, atlas=with_kept_names(built, store))
             write_build(built, settings, store, pins)
     return built
