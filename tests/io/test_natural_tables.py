@@ -2,12 +2,15 @@
 
 import builtins
 import logging
+import os
 import re
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 
 from eutely import read
-from eutely.errors import ReadError
+from eutely.errors import EutelyError, ReadError
 from eutely.io.tables import read_table
 
 POINTS = [[1.5, 2.0, 3.25], [40.0, 5.5, 6.0], [7.0, 80.25, 9.0], [10.0, 11.0, 120.5]]
@@ -316,3 +319,49 @@ def test_broken_workbooks_are_one_line(tmp_path):
     with pytest.raises(ReadError, match=r"old Excel; save it as \.xlsx or \.csv"):
         read(tmp_path / "old.xls")
     check(written(tmp_path, table("\tX\tY\tZ", numbered(), "\t"), "imagej.xls"), ids=[1, 2, 3, 4])
+
+
+SEEDS = [
+    b"label;centroid-0;centroid-1;centroid-2;Gr\xf6\xdfe\n1;1,5;2,5;3,25;0,5\n2;1.234,5;2;3;4\n",
+    "index,axis-0,axis-1,axis-2\n0.0,1,2,3\n1.0,2,3,4\n".encode("utf-16"),
+    b' ,Label,X,Y,Z,XM,YM,ZM\n1,a,1,2,3,4,5,6\n2,b,"1,234.5",2,3,4,5,6\n',
+    b"specimen,id,x,y,z,r,name,unit\nw,1,2.5,3,4,1,A,um\nw,2,2,3,4,1,,um\n",
+]
+
+
+@settings(max_examples=300)
+@given(
+    seed=st.sampled_from(SEEDS),
+    place=st.integers(0, 200),
+    cut=st.integers(0, 20),
+    piece=st.one_of(
+        st.binary(max_size=6),
+        st.sampled_from([b'"', b"\n", b"1,234", b"1e999", b"9" * 400, b"axis-3", b"\xe2\x88\x92"]),
+    ),
+)
+def test_broken_tables_are_one_line_or_a_specimen(tmp_path_factory, seed, place, cut, piece):
+    path = tmp_path_factory.getbasetemp() / "broken.csv"
+    path.write_bytes(seed[:place] + piece + seed[place + cut :])
+    said = ""
+    try:
+        read_table(path, "worm")
+    except EutelyError as error:
+        said = str(error)
+    assert "\n" not in said
+
+
+def test_absurd_tables_are_refused_quickly(tmp_path, caplog):
+    rows = [[f"s{row}", 1, 2, 3] for row in range(10_001)]
+    with pytest.raises(ReadError, match="10001 specimens by column specimen"):
+        read_table(written(tmp_path, table("specimen,x,y,z", rows)), "worm")
+    wide = [f"column{number}" for number in range(20_000)]
+    text = table(",".join(["x", "y", "z", *wide]), [[1, 2, 3, *wide]])
+    with caplog.at_level(logging.INFO, "eutely"):
+        assert not read_table(written(tmp_path, text), "worm")[0].features
+    assert len(caplog.text) < 1000
+    with pytest.raises(ReadError) as caught:
+        read_table(written(tmp_path, text.replace("x,y,z", "u,v,w")), "worm")
+    assert len(str(caught.value)) < 600
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(ReadError, match="not an ordinary file"):
+        read_table(tmp_path / "pipe.csv", "worm")

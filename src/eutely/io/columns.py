@@ -5,6 +5,7 @@ import io
 import logging
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.text import numbers, read_text
+from eutely.io.limits import check_memory, check_regular
+from eutely.io.text import MEMORY, numbers, read_text, short
 
 log = logging.getLogger("eutely")
 
@@ -37,8 +39,8 @@ SUFFIXES = (*TEXT, *PARQUET, *EXCEL, OLD_EXCEL)
 EXACT = 2**53
 """Whole numbers up to which all are exact in floating point."""
 
-LARGEST = 2**30
-"""Bytes of the largest sheet of a workbook that is read, decompressed."""
+FIELD = 64
+"""Bytes of memory that a field of a table takes as text."""
 
 _SEPARATOR = re.compile(r"sep=([,;\t])\r?\n")
 """A first line by which Excel marks the separator."""
@@ -70,7 +72,7 @@ class Columns:
 
     def found(self) -> str:
         """Return the names of the columns, for errors."""
-        keys = [key for key in self.fields if key]
+        keys = [short(key) for key in self.fields if key]
         return ", ".join(keys[:20]) + (", ..." if len(keys) > 20 else "") if keys else "none"
 
 
@@ -85,6 +87,7 @@ def read_columns(path: Path) -> Columns:
 def _text(path: Path) -> Columns:
     """Read a text table; the delimiter is the most frequent one in the header."""
     if path.suffix.lower() == OLD_EXCEL:
+        check_regular(path)
         _refuse_old_excel(path)
     text = read_text(path)
     marked = _SEPARATOR.match(text)
@@ -122,7 +125,9 @@ def _unique(
     """
     twice = sorted(key for key, count in Counter(header).items() if key and count > 1)
     if twice:
-        raise ReadError(f"{path}: column {', '.join(twice[:5])} occurs twice; rename one")
+        raise ReadError(
+            f"{path}: column {', '.join(map(short, twice[:5]))} occurs twice; rename one"
+        )
     result: dict[str, Sequence[str]] = {}
     for key, column in zip(header, columns, strict=True):
         result.setdefault(key, column)
@@ -145,16 +150,19 @@ def _parquet(path: Path) -> Columns:
     import pyarrow
     import pyarrow.parquet
 
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise ReadError(f"cannot read {path} as Parquet: {_first_line(error)}") from error
+    check_regular(path)
     fields = {}
-    for key, column in zip(table.column_names, table.columns, strict=True):
-        values = column.to_pylist()
-        if pyarrow.types.is_floating(column.type):
-            _refuse_rounded(path, key, values)
-        fields[key] = ["" if value is None else str(value) for value in values]
+    try:
+        size = pyarrow.parquet.read_metadata(path)
+        check_memory(path, FIELD * size.num_rows * size.num_columns, "the table")
+        table = pyarrow.parquet.read_table(path)
+        for key, column in zip(table.column_names, table.columns, strict=True):
+            values = column.to_pylist()
+            if pyarrow.types.is_floating(column.type):
+                _refuse_rounded(path, key, values)
+            fields[key] = ["" if value is None else str(value) for value in values]
+    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
+        raise ReadError(f"cannot read {path} as Parquet: {_first_line(error)}") from error
     return Columns(path, fields, range(1, table.num_rows + 1))
 
 
@@ -167,11 +175,21 @@ def _excel(path: Path) -> Columns:
             f"{path}: Excel files need openpyxl; run pip install 'eutely[excel]' (in a checkout: "
             "pip install '.[excel]'), or save the table as .csv"
         ) from error
-    broken = (OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxError, EOFError)
+    check_regular(path)
+    broken = (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        SyntaxError,
+        EOFError,
+        zlib.error,
+    )
     try:
         with zipfile.ZipFile(path) as parts:
-            if max((part.file_size for part in parts.infolist()), default=0) > LARGEST:
-                raise ReadError(f"{path}: too large for a workbook; save the table as .csv")
+            unpacked = sum(part.file_size for part in parts.infolist())
+            check_memory(path, MEMORY * unpacked, "the workbook")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
             for sheet in book.worksheets:

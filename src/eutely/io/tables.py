@@ -30,6 +30,9 @@ AXES = tuple(f"a{axis}{along}" for axis in "123" for along in "xyz")
 COHORT = ("specimen", "individual")
 """Columns with the name of the specimen; the first that exists counts."""
 
+MOST_SPECIMENS = 10_000
+"""Specimens of a table; more are likely another column, such as one number per row."""
+
 RESERVED = {"id", "name", "unit", "r", *CENTROID, *RADII, *AXES, *COHORT}
 """Columns that are not features."""
 
@@ -68,6 +71,11 @@ def read_table(path: Path, name: str) -> list[Specimen]:
     groups: dict[str, list[int]] = {}
     for row, key in enumerate(table.fields[cohort]):
         groups.setdefault(key.strip(), []).append(row)
+    if len(groups) > MOST_SPECIMENS:
+        raise ReadError(
+            f"{path}: {len(groups)} specimens by column {cohort}, expected at most "
+            f"{MOST_SPECIMENS}; is it the right column?"
+        )
     if "" in groups:
         raise ReadError(
             f"{path}: line {table.lines[groups[''][0]]}: column {cohort} is empty; give each "
@@ -99,7 +107,8 @@ def _features(table: Columns) -> dict[str, NDArray[np.float64]]:
         except ValueError:
             ignored.append(key)
     if ignored:
-        log.info("%s: columns without numbers ignored: %s", table.path, ", ".join(ignored))
+        some = ", ".join(ignored[:10]) + (", ..." if len(ignored) > 10 else "")
+        log.info("%s: columns without numbers ignored: %s", table.path, some)
     return features
 
 
