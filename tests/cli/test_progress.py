@@ -90,7 +90,7 @@ def test_every_line_fits_into_80_columns_with_its_bar() -> None:
         clock = Clock()
         watch = Watch(plan, clock)
         for step in plan:
-            clock.now += 500.0
+            clock.now += 300.0
             watch.report(step.whats[-1], 99, 100, "worm001.tif, 10 of 20")
             assert len(watch.line()) <= 80 - 7
 

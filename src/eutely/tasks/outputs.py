@@ -35,7 +35,7 @@ ATLAS, CLIQUES, PARAMETERS = "atlas.h5", "cliques.csv", "parameters.json"
 REPORT, PAGE = "report.npz", "report.html"
 """What the page of a run shows besides the atlas, to write it again; and the page."""
 
-ATLAS_USED = "atlas.npz"
+ATLAS_USED = "used-atlas.npz"
 """Copy of the atlas in a folder of annotations, to write their page again."""
 
 
