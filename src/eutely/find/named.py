@@ -54,8 +54,8 @@ def named_cells(context: Context, frame: Frame, labels: Labels) -> Cells:
     """Return the cells that names stand for, in specimens aligned by true correspondence.
 
     Specimens are warped to the mean of all; with ``realign.base`` or without ``realign.warp`` they
-    are fitted to a base by affine maps first, as in the paper. Nuclei without a name belong to no cell; of nuclei with the same
-    name in one specimen the first counts.
+    are fitted to a base by affine maps first, as in the paper. Nuclei without a name belong to no
+    cell; of nuclei with the same name in one specimen the first counts.
     """
     names = all_names(labels)
     if len(names) < FEWEST_MATCHES:

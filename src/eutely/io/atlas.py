@@ -58,7 +58,8 @@ def write_atlas(atlas: Atlas, path: Path | str) -> None:
         try:
             _write(atlas, aside)
         except RuntimeError as error:  # what h5py makes of a full disk
-            raise WriteError(f"cannot write {path}: the disk may be full; free some space") from error
+            why = "the disk may be full; free some space"
+            raise WriteError(f"cannot write {path}: {why}") from error
 
 
 def _write(atlas: Atlas, path: Path) -> None:

@@ -21,8 +21,9 @@ from eutely.estimate import atlas_of
 from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
+from eutely.fit import place
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import TERMS, nucleus_cells
+from eutely.fit.place import nucleus_cells
 from eutely.frame import Frame, Posed, canonical_order
 from eutely.geometry import folds
 from eutely.learned import Learned
@@ -177,7 +178,7 @@ def build(
         pinned = pins_of_specimens(pins or {}, ordered)
         if isinstance(store, RunFolder) and pins is not None:
             remember_pins(store, pins)
-        terms = tuple(f"{term.__module__}.{term.__qualname__}" for term in TERMS)
+        terms = tuple(f"{term.__module__}.{term.__qualname__}" for term in place.TERMS)
         run = Run(settings, executor, store, progress, terms)
         frame = framed(
             _oriented(run, ordered),
