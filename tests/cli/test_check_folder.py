@@ -100,6 +100,7 @@ def test_a_single_problem_is_one_line(run, tmp_path):
     assert code == 2
     assert said.count("\n") == 1
     assert "metadata.csv" in said
+    assert said.endswith("; --skip-bad goes on without it\n")
 
 
 def test_a_voxel_size_in_the_wrong_order_is_said(run, tmp_path):

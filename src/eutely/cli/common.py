@@ -191,19 +191,27 @@ def read_inputs(
     try:
         return usable(found, bool(skip_bad))
     except BadFilesError as error:
-        raise refusal(error.problems, skip_bad) from None
+        raise refusal(error.problems, found, skip_bad) from None
 
 
-def refusal(problems: Sequence[str], skip_bad: bool | None) -> ReadError:
+def refusal(problems: Sequence[str], found: "Survey", skip_bad: bool | None) -> ReadError:
     """Return the error for what is wrong with some files; all but a single one are printed.
 
-    ``skip_bad`` is None for a command without that option.
+    Parameters
+    ----------
+    problems
+        one line each.
+    found
+        what was read; bad files beside good ones could be left out.
+    skip_bad
+        whether they were to be left out; None for a command without that option.
     """
+    skips = skip_bad is False and found.readings and found.problems
     if len(problems) == 1:
-        return ReadError(problems[0])
+        return ReadError(problems[0] + ("; --skip-bad goes on without it" if skips else ""))
     for problem in problems:
         say(f"error: {problem}", "red", err)
-    advice = ", or add --skip-bad" if skip_bad is False else ""
+    advice = ", or add --skip-bad" if skips else ""
     return ReadError(f"{len(problems)} problems; correct or remove these files{advice}")
 
 

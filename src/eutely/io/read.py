@@ -289,9 +289,9 @@ def survey(
                 else:
                     good.append(reading)
         except EutelyError as error:
-            line = str(error)
-            where = str(file.path)
-            problems.append(line if where in line else f"{where}: {line}")
+            line, where = str(error), str(file.path)
+            named = f"{where}: {line.removeprefix(f'{file.name}: ')}"
+            problems.append(line if where in line else named)
     tables = [file.names.name for file in files if file.names is not None]
     if tables:
         more = ", ..." if len(tables) > 3 else ""
