@@ -1,6 +1,7 @@
 """Tables as Fiji, MorphoLibJ, scikit-image, napari and spreadsheets write them."""
 
 import builtins
+import datetime
 import logging
 import os
 import re
@@ -221,6 +222,7 @@ def test_numbers_that_only_one_notation_explains(tmp_path, row, values):
         ),
         ("x;y;z\n1,5;2.345;3\n", "y is '2.345' in a table with decimal commas"),
         ("x;y;z\n1,5;two;3\n", "line 2: y is 'two', expected a number"),
+        ("x,y,z\n1,5,2,5,3,5\n", "line 2 has 6 fields, expected 3 as in the header; for decimal"),
         ("X (µm),Y (µm),Z (slice)\n1,2,3\n", "mixed units"),
         ("centroid-0,centroid-1\n1,2\n", "positions in 2D"),
         ("id,name\n1,AVAL\n", "names belong beside a volume of the same name, or into --names"),
@@ -262,6 +264,25 @@ def test_other_encodings_are_refused_in_one_line(tmp_path):
     check(written(tmp_path, text, encoding="utf-16"))
 
 
+def test_numbers_of_rows_are_no_features(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame(POINTS, columns=["x", "y", "z"]).assign(red=0.5)
+    frame.index = pd.Index([4, 9, 2, 7])
+    frame.reset_index().to_csv(tmp_path / "worm.csv")
+    check(tmp_path / "worm.csv", features=["red"])
+    pd.read_csv(tmp_path / "worm.csv").to_csv(tmp_path / "worm.csv")
+    assert "Unnamed: 0" in (tmp_path / "worm.csv").read_text()
+    check(tmp_path / "worm.csv", features=["red"])
+    frame.to_parquet(tmp_path / "worm.parquet")
+    check(tmp_path / "worm.parquet", features=["red"])
+
+
+def test_separators_at_the_end_of_rows_are_ignored(tmp_path):
+    rows = [[*point, ""] for point in POINTS]
+    check(written(tmp_path, table("x,y,z", rows)))
+
+
 def test_blank_columns_and_rows_of_a_spreadsheet_are_left_out(tmp_path):
     rows = [[*point, "", ""] for point in POINTS]
     check(written(tmp_path, table("x,y,z,,", [*rows, [""] * 5])))
@@ -287,6 +308,13 @@ def test_excel(tmp_path):
     assert [specimen.name for specimen in read(tmp_path)] == ["worm"]
     rows[2][2] = "five"
     with pytest.raises(ReadError, match=r"line 3: y is 'five'"):
+        read_table(workbook(tmp_path / "worm.xlsx", rows), "worm")
+
+
+def test_names_that_excel_took_for_dates(tmp_path):
+    rows = [["x", "y", "z", "name"], *([*point, "A"] for point in POINTS)]
+    rows[2][3] = datetime.datetime(2026, 9, 2)
+    with pytest.raises(ReadError, match=r"Excel made a date of a name .2026-09-02 00:00:00."):
         read_table(workbook(tmp_path / "worm.xlsx", rows), "worm")
 
 

@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -104,16 +105,25 @@ def _text(path: Path) -> Columns:
             if not any(row):
                 continue
             if len(row) != len(header):
-                raise ReadError(
-                    f"{path}: line {before + reader.line_num} has {len(row)} fields, expected "
-                    f"{len(header)} as in the header; is the file complete?"
-                )
+                if len(row) < len(header) or any(row[len(header) :]):
+                    raise _uneven(path, before + reader.line_num, len(row), len(header), delimiter)
+                row = row[: len(header)]
             rows.append(row)
             lines.append(before + reader.line_num)
     except csv.Error as error:
         raise ReadError(f"{path} is not a text table: {error}") from error
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
     return Columns(path, _unique(path, header, columns), lines, delimiter)
+
+
+def _uneven(path: Path, line: int, fields: int, expected: int, delimiter: str) -> ReadError:
+    """Return the error for a line with too few or too many fields."""
+    advice = "is the file complete?"
+    if fields > expected and delimiter == ",":
+        advice = "for decimal commas, separate fields by semicolons or tabs"
+    return ReadError(
+        f"{path}: line {line} has {fields} fields, expected {expected} as in the header; {advice}"
+    )
 
 
 def _unique(
@@ -217,6 +227,12 @@ def _sheet(path: Path, rows: Sequence[tuple[int, Sequence[Any]]]) -> Columns:
     for column, key in enumerate(header):
         values = [row[column] if column < len(row) else None for _, row in rest]
         _refuse_rounded(path, key, values)
+        dates = [value for value in values if isinstance(value, date)]
+        if dates and key.lower() == "name":
+            raise ReadError(
+                f"{path}: Excel made a date of a name ({dates[0]}); format the column as text and "
+                "correct it"
+            )
         columns.append(["" if value is None else str(value) for value in values])
     return Columns(path, _unique(path, header, columns), [line for line, _ in rest])
 

@@ -2,6 +2,7 @@
 
 import csv
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,9 @@ MOST_SPECIMENS = 10_000
 
 RESERVED = {"id", "name", "unit", "r", *CENTROID, *RADII, *AXES, *COHORT}
 """Columns that are not features."""
+
+INDEX = re.compile(r"index|Unnamed: ?[0-9]+|__index_level_[0-9]+__")
+"""Columns with the numbers of rows, which pandas writes; an order is no feature."""
 
 TEXTS = ("name", "unit", "alternatives", *COHORT)
 """Columns that are not numbers."""
@@ -100,7 +104,7 @@ def _features(table: Columns) -> dict[str, NDArray[np.float64]]:
     features, ignored = {}, []
     annotated = set(ANNOTATED) <= set(table.fields)
     for key in table.fields:
-        if key in RESERVED or not key or (annotated and key in ANNOTATED):
+        if key in RESERVED or not key or (annotated and key in ANNOTATED) or INDEX.fullmatch(key):
             continue
         try:
             features[key] = floats(table.fields[key])
@@ -209,7 +213,8 @@ def _columns(cohort: Sequence[Specimen], named: bool) -> dict[str, list[Any]]:
     features = list(dict.fromkeys(key for specimen in cohort for key in specimen.features))
     taken = RESERVED | (set(ANNOTATED) if set(ANNOTATED) <= set(features) else set())
     for key in features:
-        if key in taken or not key or key != key.strip() or key.lower() in ("name", *COHORT):
+        other = INDEX.fullmatch(key) or key.lower() in ("name", *COHORT)
+        if key in taken or not key or key != key.strip() or other:
             raise WriteError(f"a feature called '{key}' cannot be a column of a table; rename it")
     columns: dict[str, list[Any]] = {}
 
