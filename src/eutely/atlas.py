@@ -181,11 +181,13 @@ class Atlas:
 
     def _check_arrays(self) -> None:
         for key in FINITE:
-            if not np.isfinite(getattr(self, key)).all():
+            peak = np.abs(getattr(self, key)).max(initial=0.0)
+            if not np.isfinite(peak):
                 raise AtlasError(f"atlas: NaN or infinite values in '{key}'")
-        for key in (*FINITE, "radii"):
-            if (np.abs(getattr(self, key)) > LARGEST).any():
+            if peak > LARGEST:
                 raise AtlasError(f"atlas: values above {LARGEST:g} in '{key}'")
+        if (self.radii > LARGEST).any():
+            raise AtlasError(f"atlas: values above {LARGEST:g} in 'radii'")
         if (self.size <= 0).any() or (self.weights < 0).any() or (self.radii < 0).any():
             raise AtlasError("atlas: 'size' must be positive, 'weights' and 'radii' not negative")
         if (self.seen < 0).any():
@@ -250,10 +252,10 @@ class Atlas:
 def _check_positive(values: NDArray[np.float64], key: str) -> None:
     """Raise unless matrices are symmetric and positive definite, within bounds."""
     least, most = VARIANCES
-    if not np.isfinite(values).all() or (np.abs(values) > most).any():
+    scale = np.abs(values).max(axis=(1, 2), initial=0.0)
+    if not (scale <= most).all():  # nor NaN
         raise AtlasError(f"atlas: '{key}' must be positive definite, values up to {most:g}")
-    scale = np.abs(values).max(axis=(1, 2), initial=0.0)[:, None, None]
-    if (np.abs(values - values.swapaxes(1, 2)) > 1e-6 * scale).any():
+    if (np.abs(values - values.swapaxes(1, 2)) > 1e-6 * scale[:, None, None]).any():
         raise AtlasError(f"atlas: '{key}' must be symmetric")
     if (np.linalg.eigvalsh(values) <= least).any():
         raise AtlasError(f"atlas: '{key}' must be positive definite, eigenvalues above {least:g}")
