@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eutely.errors import AtlasError
-from eutely.specimen import UNKNOWN, check_text, html_table
+from eutely.specimen import UNKNOWN, check_texts, html_table
 
 NO_NEIGHBOUR = -1
 """Fills the list of neighbours of a cell that has fewer than others."""
@@ -31,7 +31,7 @@ LARGEST = 1e12
 """Largest absolute value of a number in an atlas; squares and products of such stay finite."""
 
 VARIANCES = (1e-30, 1e30)
-"""Bounds of the eigenvalues of covariances."""
+"""Bounds of variances."""
 
 NUMBERS = {
     "specimens": (1, 10**9), "freedom": (1e-3, np.inf), "c0": (1e-9, LARGEST),
@@ -176,8 +176,7 @@ class Atlas:
                     f"atlas: '{key}' is {getattr(self, key):g}, expected {least:g} to {most:g}"
                 )
         self._check_arrays()
-        for text in (*self.names, *self.features, self.unit):
-            check_text(text, "atlas: a name", AtlasError)
+        check_texts((*self.names, *self.features, self.unit), "atlas: a name", AtlasError)
 
     def _check_arrays(self) -> None:
         for key in FINITE:
@@ -257,8 +256,12 @@ def _check_positive(values: NDArray[np.float64], key: str) -> None:
         raise AtlasError(f"atlas: '{key}' must be positive definite, values up to {most:g}")
     if (np.abs(values - values.swapaxes(1, 2)) > 1e-6 * scale[:, None, None]).any():
         raise AtlasError(f"atlas: '{key}' must be symmetric")
-    if (np.linalg.eigvalsh(values) <= least).any():
-        raise AtlasError(f"atlas: '{key}' must be positive definite, eigenvalues above {least:g}")
+    try:
+        roots = np.linalg.cholesky(values).diagonal(axis1=1, axis2=2)
+    except np.linalg.LinAlgError:
+        roots = np.zeros(1)
+    if (roots**2 <= least).any():
+        raise AtlasError(f"atlas: '{key}' must be positive definite, variances above {least:g}")
 
 
 def _locked(values: ArrayLike, dtype: type[Any], shape: tuple[int, ...], key: str) -> NDArray[Any]:
