@@ -8,7 +8,7 @@ import typer
 from eutely.cli.annotate import annotate
 from eutely.cli.build import build, demo
 from eutely.cli.check import check
-from eutely.cli.common import err, say
+from eutely.cli.common import err, say, with_memory_limit
 from eutely.cli.extract import extract, transfer
 from eutely.cli.naming import evaluate, name
 from eutely.cli.progress import stopping
@@ -50,7 +50,8 @@ def root(
 
 
 for function in COMMANDS:
-    app.command()(function)
+    reads = function not in (demo, simulate, atlases, config)
+    app.command()(with_memory_limit(function) if reads else function)
 
 
 def main() -> None:

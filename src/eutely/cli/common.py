@@ -1,10 +1,12 @@
 """What all commands share: options, log lines, reading inputs, progress bars."""
 
+import inspect
 import logging
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,11 +86,39 @@ Dask = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more details.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        metavar="SIZE",
+        help="Memory that reading one file may take, such as 4GB.",
+        show_default="a quarter of the machine's",
+    ),
+]
 
 
 STEPS = {"find", "align", "steps.py", "build.py"}
 """Rooms and files whose details are for the log file of a run, and for -v: the progress line says
 the same in plain words."""
+
+
+def with_memory_limit(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the option --max-memory, which applies to all files it reads."""
+
+    @wraps(command)
+    def limited(max_memory: str | None = None, **options: object) -> None:
+        if max_memory is not None:
+            from eutely.io.limits import set_budget
+
+            set_budget(max_memory)
+        command(**options)
+
+    signature = inspect.signature(command)
+    parameter = inspect.Parameter("max_memory", inspect.Parameter.KEYWORD_ONLY, default=None)
+    parameters = [*signature.parameters.values(), parameter.replace(annotation=MaxMemory)]
+    limited.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    limited.__annotations__ = {**command.__annotations__, "max_memory": MaxMemory}
+    return limited
 
 
 class LogLines(logging.Handler):
