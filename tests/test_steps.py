@@ -231,9 +231,10 @@ def test_an_interrupted_step_goes_on_from_its_journal(executor: Executor, tmp_pa
     counted: list[int] = []
 
     def stop(what: str, done: int, total: int, note: str) -> None:
-        counted.append(done)
-        if done == 3:
-            raise KeyboardInterrupt
+        if total > 1:  # the run itself tells where a step begins and ends
+            counted.append(done)
+            if done == 3:
+                raise KeyboardInterrupt
 
     with open_run(tmp_path / "run") as folder:
         run = Run(Config(), executor, folder, stop)

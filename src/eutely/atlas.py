@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eutely.errors import AtlasError
-from eutely.specimen import UNKNOWN, check_text, html_table
+from eutely.specimen import UNKNOWN, check_texts, html_table
 
 NO_NEIGHBOUR = -1
 """Fills the list of neighbours of a cell that has fewer than others."""
@@ -31,7 +31,7 @@ LARGEST = 1e12
 """Largest absolute value of a number in an atlas; squares and products of such stay finite."""
 
 VARIANCES = (1e-30, 1e30)
-"""Bounds of the eigenvalues of covariances."""
+"""Bounds of variances."""
 
 NUMBERS = {
     "specimens": (1, 10**9), "freedom": (1e-3, np.inf), "c0": (1e-9, LARGEST),
@@ -176,16 +176,17 @@ class Atlas:
                     f"atlas: '{key}' is {getattr(self, key):g}, expected {least:g} to {most:g}"
                 )
         self._check_arrays()
-        for text in (*self.names, *self.features, self.unit):
-            check_text(text, "atlas: a name", AtlasError)
+        check_texts((*self.names, *self.features, self.unit), "atlas: a name", AtlasError)
 
     def _check_arrays(self) -> None:
         for key in FINITE:
-            if not np.isfinite(getattr(self, key)).all():
+            peak = np.abs(getattr(self, key)).max(initial=0.0)
+            if not np.isfinite(peak):
                 raise AtlasError(f"atlas: NaN or infinite values in '{key}'")
-        for key in (*FINITE, "radii"):
-            if (np.abs(getattr(self, key)) > LARGEST).any():
+            if peak > LARGEST:
                 raise AtlasError(f"atlas: values above {LARGEST:g} in '{key}'")
+        if (self.radii > LARGEST).any():
+            raise AtlasError(f"atlas: values above {LARGEST:g} in 'radii'")
         if (self.size <= 0).any() or (self.weights < 0).any() or (self.radii < 0).any():
             raise AtlasError("atlas: 'size' must be positive, 'weights' and 'radii' not negative")
         if (self.seen < 0).any():
@@ -250,13 +251,17 @@ class Atlas:
 def _check_positive(values: NDArray[np.float64], key: str) -> None:
     """Raise unless matrices are symmetric and positive definite, within bounds."""
     least, most = VARIANCES
-    if not np.isfinite(values).all() or (np.abs(values) > most).any():
+    scale = np.abs(values).max(axis=(1, 2), initial=0.0)
+    if not (scale <= most).all():  # nor NaN
         raise AtlasError(f"atlas: '{key}' must be positive definite, values up to {most:g}")
-    scale = np.abs(values).max(axis=(1, 2), initial=0.0)[:, None, None]
-    if (np.abs(values - values.swapaxes(1, 2)) > 1e-6 * scale).any():
+    if (np.abs(values - values.swapaxes(1, 2)) > 1e-6 * scale[:, None, None]).any():
         raise AtlasError(f"atlas: '{key}' must be symmetric")
-    if (np.linalg.eigvalsh(values) <= least).any():
-        raise AtlasError(f"atlas: '{key}' must be positive definite, eigenvalues above {least:g}")
+    try:
+        roots = np.linalg.cholesky(values).diagonal(axis1=1, axis2=2)
+    except np.linalg.LinAlgError:
+        roots = np.zeros(1)
+    if (roots**2 <= least).any():
+        raise AtlasError(f"atlas: '{key}' must be positive definite, variances above {least:g}")
 
 
 def _locked(values: ArrayLike, dtype: type[Any], shape: tuple[int, ...], key: str) -> NDArray[Any]:

@@ -31,11 +31,32 @@ def spellings(names: Iterable[Iterable[str]]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Score:
-    """How many of a specimen's named nuclei were given their true name."""
+    """How many of a specimen's named nuclei were given their true name.
+
+    Attributes
+    ----------
+    specimen
+        name of the individual.
+    named
+        nuclei with a true name.
+    correct
+        of these, nuclei that were given this name.
+    unnamed
+        of these, nuclei of a cell that has no name: neither right nor wrong.
+    unmatched
+        of these, nuclei without a cell.
+    """
 
     specimen: str
     named: int
     correct: int
+    unnamed: int = 0
+    unmatched: int = 0
+
+    @property
+    def wrong(self) -> int:
+        """Nuclei that were given another name."""
+        return self.named - self.correct - self.unnamed - self.unmatched
 
     @property
     def accuracy(self) -> float:
@@ -75,6 +96,9 @@ class Evaluation:
                     "accuracy": score.accuracy if score.named else None,
                     "named": score.named,
                     "correct": score.correct,
+                    "wrong": score.wrong,
+                    "unnamed": score.unnamed,
+                    "unmatched": score.unmatched,
                 }
                 for score in self.scores
             ],
@@ -128,16 +152,24 @@ def majority_names(
     return tuple(given)
 
 
-def score(specimen: Specimen, given: Sequence[str]) -> Score:
+def score(
+    specimen: Specimen, given: Sequence[str], cells: NDArray[np.integer[Any]] | None = None
+) -> Score:
     """Compare the names ``given`` (n) to a specimen's nuclei with their true names.
 
-    Nuclei without a true name do not count; a nucleus with a true name but no given name is wrong.
+    Nuclei without a true name do not count; a nucleus with a true name but no given name is not
+    correct. If the cells (n,) are given, nuclei without a cell, and of a cell without a name, are
+    told apart from those with a wrong name.
     """
     truth = [comparable(name) for name in specimen.names or ("",) * len(specimen)]
     right = sum(
         bool(name) and name == comparable(other) for name, other in zip(truth, given, strict=True)
     )
-    return Score(specimen.name, sum(map(bool, truth)), right)
+    empty = [bool(name) and not comparable(other) for name, other in zip(truth, given, strict=True)]
+    there = np.zeros(len(truth), bool) if cells is None else np.asarray(cells) != UNMATCHED
+    unnamed = int((np.array(empty, bool) & there).sum())
+    unmatched = 0 if cells is None else sum(empty) - unnamed
+    return Score(specimen.name, sum(map(bool, truth)), right, unnamed, unmatched)
 
 
 def pre_atlas(
@@ -157,6 +189,6 @@ def pre_atlas(
     # The index -1 of an unmatched nucleus refers to the additional name at the end.
     names = (*majority_names(cells, labels, count), "")
     return evaluation(
-        score(specimen, [names[cell] for cell in row])
+        score(specimen, [names[cell] for cell in row], row)
         for specimen, row in zip(specimens, cells, strict=True)
     )

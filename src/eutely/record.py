@@ -130,18 +130,15 @@ def unpack(record: Record, kind: type[T]) -> T:
 def _encode(value: Any, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
     """Return ``value`` as JSON can hold it; its arrays go to ``arrays`` under the path to them."""
     if isinstance(value, np.ndarray):
+        if path in arrays:
+            raise TypeError(f"two arrays at {path}")
         arrays[path] = value
         return path
     if isinstance(value, np.generic):
         return value.item()
-    if is_dataclass(value):
-        return {one.name: _encode(getattr(value, one.name), f"{path}.{one.name}", arrays)
-                for one in fields(value)}  # fmt: skip
-    if hasattr(value, "_fields"):
-        return {name: _encode(getattr(value, name), f"{path}.{name}", arrays)
-                for name in value._fields}  # fmt: skip
-    if isinstance(value, Mapping):
-        return {str(key): _encode(inner, f"{path}.{key}", arrays) for key, inner in value.items()}
+    parts = _parts(value)
+    if parts is not None:
+        return {name: _encode(part, f"{path}.{name}", arrays) for name, part in parts.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         if _ragged(value):
             arrays[path] = np.concatenate(value)
@@ -151,8 +148,19 @@ def _encode(value: Any, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
     return value
 
 
+def _parts(value: Any) -> dict[str, Any] | None:
+    """Return the fields of a noun, or the entries of a dictionary; None for anything else."""
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if hasattr(value, "_fields"):
+        return {name: getattr(value, name) for name in value._fields}
+    if isinstance(value, Mapping):
+        return {str(key): inner for key, inner in value.items()}
+    return None
+
+
 def _ragged(value: Sequence[Any]) -> bool:
-    """Tell whether a sequence holds arrays that differ in their first length only."""
+    """Return whether a sequence holds arrays that differ in their first length only."""
     alike = {
         (part.dtype, part.shape[1:]) if isinstance(part, np.ndarray) and part.ndim else None
         for part in value
@@ -168,7 +176,7 @@ def _decode(kind: Any, data: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if origin in (Union, types.UnionType):
         if data is None and type(None) in inner:
             return None
-        return _decode(next(one for one in inner if one is not type(None)), data, arrays)
+        return _decode(next(hint for hint in inner if hint is not type(None)), data, arrays)
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         hints = _hints(kind)
         return kind(**{name: _decode(hints[name], part, arrays) for name, part in data.items()})
@@ -190,7 +198,7 @@ def _decode_sequence(
         parts = np.split(arrays[path], np.cumsum(arrays[f"{path}.counts"])[:-1])
         return made(np.array(part) for part in parts)
     if origin is tuple and inner[-1] is not Ellipsis:
-        return tuple(_decode(one, part, arrays) for one, part in zip(inner, data, strict=True))
+        return tuple(_decode(hint, part, arrays) for hint, part in zip(inner, data, strict=True))
     return made(_decode(inner[0], part, arrays) for part in data)
 
 

@@ -102,6 +102,8 @@ class Report:
         the resolved settings, TOML.
     evaluation
         accuracy against known names; the table of confused cells needs `Shown.names` as well.
+    pins
+        (specimen, id, name or number of the cell) of nuclei that a person settled; "" for no cell.
     """
 
     kind: Literal["build", "annotate", "atlas"] = "build"
@@ -114,6 +116,7 @@ class Report:
     versions: dict[str, str] = field(default_factory=dict)
     config: str = ""
     evaluation: Evaluation | None = None
+    pins: tuple[tuple[str, int, str], ...] = ()
 
     def check(self, atlas: Atlas) -> None:
         """Raise an error unless all cells of the report are cells of ``atlas``, or -1."""

@@ -98,8 +98,7 @@ class Specimen:
             raise SpecimenError(
                 f"{self.name}: {len(self.names)} names for {len(self)} nuclei; give one per nucleus"
             )
-        for text in (self.name, *(self.names or ()), *self.features):
-            check_text(text, "a name", SpecimenError)
+        check_texts((self.name, *(self.names or ()), *self.features), "a name", SpecimenError)
         bad = ~np.isfinite(self.centroids).all(axis=1)
         if bad.any():
             raise SpecimenError(
@@ -323,13 +322,18 @@ def unit_word(text: str) -> str:
     return VOXEL if word.lower() in {"voxel", "voxels", "pixel", "pixels"} else word
 
 
-def check_text(text: str, what: str, error: type[EutelyError]) -> None:
-    """Raise ``error`` if text cannot be written to a file: undecodable bytes, NUL."""
-    if text.isascii() and "\0" not in text:
+def check_texts(texts: Sequence[str], what: str, error: type[EutelyError]) -> None:
+    """Raise ``error`` if one of the texts cannot be written to a file: undecodable bytes, NUL."""
+    joined = "".join(texts)
+    if "\0" not in joined and (joined.isascii() or _encodable(joined)):
         return
+    bad = next(text for text in texts if "\0" in text or not _encodable(text))
+    raise error(f"{what} is not text: {bad!a}; rename it")
+
+
+def _encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        text += "\0"
-    if "\0" in text:
-        raise error(f"{what} is not text: {text.rstrip(chr(0))!a}; rename it")
+        return False
+    return True

@@ -15,6 +15,7 @@ date: whatever a step can see is part of its key.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -129,7 +130,8 @@ class Run:
     marks
         further plain values that all results depend on.
     timings
-        (name, seconds) of the steps that ran, in order; repeated steps are numbered.
+        (name, seconds) of the steps that ran, in order; repeated steps are numbered, unknown times
+        are 0.
     """
 
     config: Config
@@ -159,15 +161,18 @@ class Run:
                 self.progress,
                 self.store.journal(name, key),
             )
+            self.progress(name, 0, 1, "")
             start = time.monotonic()
             record = pack(function(context, *inputs, **named))
             seconds = time.monotonic() - start
             self.store.put(name, key, record, seconds)
             log.info("step %s: %.1f s", name, seconds)
             result = unpack(record, kind)
+        self.progress(name, 1, 1, "")
         count = sum(before.split(" ")[0] == name for before, _ in self.timings)
         label = f"{name} {count + 1}" if count else name
-        self.timings.append((label, self.store.seconds(name, key)))
+        seconds = self.store.seconds(name, key)
+        self.timings.append((label, 0.0 if math.isnan(seconds) else seconds))
         return cast(R, result)
 
     def _stored(self, name: str, key: str, kind: Any) -> Any:

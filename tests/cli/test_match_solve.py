@@ -2,6 +2,7 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -14,6 +15,7 @@ from eutely.errors import EutelyError
 from eutely.io.dd import write_dd
 from eutely.io.tables import write_table
 from eutely.problem import PairProblem
+from eutely.simulation import body_plan
 
 run = CliRunner()
 
@@ -144,3 +146,22 @@ def test_match_takes_two_specimens(tmp_path):
     write_table(eutely.simulate(specimens=1, cells=20, seed=5)[0], tmp_path / "one.csv")
     with pytest.raises(EutelyError):
         invoke("match", tmp_path / "cohort.csv", tmp_path / "one.csv")
+
+
+def test_match_reports_agreement_and_warns_of_chance(tmp_path, caplog):
+    first, second = eutely.simulate(2, 60, seed=1, variation=0.5)
+    turned = second.moved(np.diag([-1.0, -1.0, 1.0]), [0.0, 0.0, 0.0])
+    other = eutely.simulate(1, body_plan(60, seed=6), seed=5)[0]
+    for name, specimen in {"a": first, "b": turned, "c": other}.items():
+        write_table(replace(specimen, name=name), tmp_path / f"{name}.csv")
+    done = invoke("match", tmp_path / "a.csv", tmp_path / "b.csv", "-o", tmp_path / "ab.csv")
+    assert "agreement: median distance 0." in done.output
+    assert "of neighbours kept (by chance" in done.output
+    assert not caplog.text
+    with (tmp_path / "ab.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    truth = dict(zip(map(str, turned.ids), turned.names, strict=True))
+    assert np.mean([truth.get(row["id_b"]) == name
+                    for row, name in zip(rows, first.names, strict=True)]) > 0.9  # fmt: skip
+    invoke("match", tmp_path / "a.csv", tmp_path / "c.csv", "-q")
+    assert "a and c agree no better than by chance" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,9 @@ def folder(tmp_path: Path, atlas: eutely.Atlas) -> Path:
     run("simulate", "-o", tmp_path / "volumes", *common, *volumes)
     write_atlas(atlas, tmp_path / "atlas.h5")
     (tmp_path / "names.csv").write_text("id,name\n1,A\n")
+    (tmp_path / "beside").mkdir()
+    shutil.copy(tmp_path / "volumes" / "worm001.tif", tmp_path / "beside")
+    shutil.copy(tmp_path / "names.csv", tmp_path / "beside" / "worm001.csv")
     return tmp_path
 
 
@@ -55,6 +59,8 @@ def content(folder: Path) -> dict[str, bytes]:
         "annotate atlas.h5 worms/worm001.csv -o worms/../worms",
         "annotate atlas.h5 volumes -o volumes",
         "annotate atlas.h5 linked -o worms",
+        "annotate atlas.h5 beside/worm001.tif -o beside",
+        "name atlas.h5 volumes/worm001.tif --names names.csv -o names.csv",
         "extract worms -o worms",
         "extract worms/worm002.csv -o worms",
         "extract volumes -o volumes",

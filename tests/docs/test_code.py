@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import eutely
 from eutely.cli import app
+from eutely.io.tables import write_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]}
@@ -35,7 +37,7 @@ def run_page(page: str) -> dict[str, Any]:
                 exec(code, scope)
             continue
         for line in text.strip().splitlines():
-            program, *words = shlex.split(line)
+            program, *words = shlex.split(line, comments=True)
             assert program == "eutely"
             result = CliRunner().invoke(app, words)
             assert result.exit_code == 0, f"{line}\n{result.output}\n{result.exception!r}"
@@ -53,10 +55,31 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 
 
 def test_the_tutorial_runs_and_names_new_animals(tutorial: tuple[Path, dict[str, Any]]) -> None:
-    assert tutorial[1]["accuracy"].mean > 0.8
+    folder, variables = tutorial
+    assert variables["accuracy"].mean > 0.8
+    assert sum(map(bool, eutely.Atlas.load(folder / "run").names)) == 80
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "tutorial" and blocks_of(page)])
+def test_the_readme_runs_and_leaves_a_named_atlas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commands with the files that they name: volumes, a named worm, a new worm."""
+    monkeypatch.chdir(tmp_path)
+    simulate = "simulate -o {} --cells 40 --format tif --voxel-size 2 --specimens {} --seed {}"
+    for words in (simulate.format("segmentations", 4, 0), simulate.format("new", 1, 1)):
+        assert CliRunner().invoke(app, words.split()).exit_code == 0
+    Path("new", "worm001.tif").rename("new_worm.tif")
+    truth = eutely.read("segmentations/truth")
+    write_table(truth[0], Path("one_named_worm.csv"))
+    variables = run_page("README")
+    assert all(eutely.Atlas.load("run").names)
+    assert all(eutely.Atlas.load("named.h5").names)
+    assert len(variables["annotation"]) == 60
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in ("tutorial", "README") and blocks_of(page)]
+)
 def test_every_block_runs(
     page: str,
     tutorial: tuple[Path, dict[str, Any]],

@@ -99,12 +99,12 @@ def offsets(trials: int) -> Config:
 def test_weights_are_no_worse_than_equal_ones() -> None:
     cohort = in_canonical_order(eutely.simulate(specimens=4, cells=40, variation=1.0))
     labels = tuple(one.names or () for one in cohort)
-    notes: list[str] = []
+    notes: list[tuple[str, str]] = []
     with open_executor(1) as executor:
         run = run_in_memory(offsets(5), executor)
-        run.progress = lambda what, done, total, note: notes.append(note)
+        run.progress = lambda what, done, total, note: notes.append((what, note))
         found = find(run, frame_of(cohort, smooth=False), labels)
-    right = [int(note.split()[0]) for note in notes]
+    right = [int(note.split()[0]) for what, note in notes if what == "learning weights"]
     assert right == sorted(right)
     assert len(right) == 5
     assert found.weights is not None

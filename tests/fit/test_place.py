@@ -65,7 +65,8 @@ def turned(points: Points, roll: float, back: bool) -> Points:
 
 def right(fit: Fit, truth: NDArray[np.int64]) -> float:
     """Return the share of nuclei that are their own cells; -1 for none."""
-    cells = nucleus_cells(fit, 0).cells
+    cells = np.full(len(fit.posed), -1)
+    cells[fit.nuclei[fit.nuclei >= 0]] = np.flatnonzero(fit.nuclei >= 0)
     return float((cells == truth).mean())
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from eutely.errors import ReadError
 from eutely.io.annotations import read_pins, write_pins
+from eutely.io.relabel import GREY, colour_of, write_colours
 from eutely.io.volumes import write_volume
-from eutely.io.relabel import GREY, colour_of
-from eutely.napari.named import as_pin, centroids, read_named
-from eutely.napari.reader import TABLE, get_reader, table_of
+from eutely.napari.named import as_pin, read_named
+from eutely.napari.planes import Packed, cuts
+from eutely.napari.reader import CENTRAL, CENTRES, TABLE, get_reader, table_of
 
 TEXT = """id,cell,name,confidence,alternatives
 7,0,AVAL,0.9900,AVAR:0.01
@@ -63,9 +64,23 @@ def test_a_cell_without_a_name_is_pinned_by_its_number() -> None:
 def test_centroids_of_labels() -> None:
     labels = np.zeros((3, 4, 5), int)
     labels[1, 1:3, 2] = 4
-    centres = centroids(labels, np.array([4, 8]))
-    assert centres[0].tolist() == [1, 1.5, 2]
-    assert np.isnan(centres[1]).all()
+    centres = cuts(labels, np.array([8, 4])).centroids()
+    assert centres[1].tolist() == [1, 1.5, 2]
+    assert np.isnan(centres[0]).all()
+    nothing = cuts(labels, np.array([], dtype=np.int64))
+    assert nothing.centroids().shape == (0, 3)
+    assert nothing.central().shape == (0,)
+
+
+def test_planes_come_back_one_by_one() -> None:
+    labels = np.random.default_rng(0).integers(0, 2**40, (5, 7, 9)).astype(">i8")
+    packed = Packed()
+    for _ in packed.kept(labels):
+        pass
+    lazy = packed.array()
+    assert lazy.chunks == ((1,) * 5, (7,), (9,))
+    np.testing.assert_array_equal(np.asarray(lazy), labels)
+    np.testing.assert_array_equal(np.asarray(lazy[3, 2:4]), labels[3, 2:4])
 
 
 def test_a_volume_is_opened_with_its_table(folder: Path) -> None:
@@ -78,8 +93,26 @@ def test_a_volume_is_opened_with_its_table(folder: Path) -> None:
     assert of_labels["scale"] == of_points["scale"] == (2.0, 0.5, 0.5)
     assert of_labels["colormap"][7] == colour_of("AVAL")
     assert of_labels["metadata"][TABLE].endswith("worm.csv")
-    assert points.tolist() == [[1.5, 1.5, 1.5], [2, 4, 6]]  # 7 and 3; 9 is not in the volume
-    assert of_points["features"]["name"].tolist() == ["AVAL", "cell 1"]
+    # A name in each plane that cuts a nucleus, 7 in two, 3 in one; 9 is not in the volume.
+    assert points.tolist() == [[1, 1.5, 1.5], [2, 1.5, 1.5], [2, 4, 6]]
+    assert of_points["features"]["name"].tolist() == ["AVAL", "AVAL", "cell 1"]
+    assert of_points["metadata"][CENTRAL].tolist() == [True, False, True]
+    np.testing.assert_array_equal(
+        of_labels["metadata"][CENTRES], [[1.5, 1.5, 1.5], [2, 4, 6], [np.nan] * 3]
+    )
+
+
+def test_a_copy_with_the_numbers_of_cells_is_opened_in_their_colours(tmp_path: Path) -> None:
+    labels = np.zeros((3, 4, 5), np.uint16)
+    labels[1, 1:3, 2] = 2
+    write_volume(labels, tmp_path / "worm.tif", 1.0)
+    write_colours(["", "AVAL"], tmp_path)
+    reader = get_reader(str(tmp_path / "worm.tif"))
+    assert reader is not None
+    (_, of_labels, _), (points, of_points, _) = reader(str(tmp_path / "worm.tif"))
+    assert of_labels["colormap"][2] == colour_of("AVAL")
+    assert points.tolist() == [[1, 1.5, 2]]
+    assert of_points["features"]["name"].tolist() == ["AVAL"]
 
 
 def test_a_volume_without_a_table_is_left_to_others(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_dots_lie_inside_the_violin() -> None:
 
 def test_confused_cells_are_counted() -> None:
     atlas, shown = toy_cohort(6, 20)
-    first, second = (atlas.names[cell].upper() for cell in (7, 8))
+    first, second = (atlas.names[cell] for cell in (7, 8))
     rows = compute.confusions(atlas, shown)
     counts = {(row.name, row.taken_for): (row.times, row.of) for row in rows}
     assert counts[first, second] == counts[second, first] == (3, 6)
@@ -76,7 +76,7 @@ def test_confused_cells_are_counted() -> None:
 def test_a_cell_without_a_name_is_not_no_cell() -> None:
     atlas, shown = toy_cohort(6, 20)
     names = list(atlas.names)
-    nameless, names[3] = names[3].upper(), ""
+    nameless, names[3] = names[3], ""
     rows = compute.confusions(atlas.named(names), shown)
     times = {row.taken_for: row.times for row in rows if row.name == nameless}
     assert times["cell 3"] == 6 - times.get("", 0)

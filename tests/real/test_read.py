@@ -12,7 +12,7 @@ from eutely.io.tables import write_table
         ("rapcat/train100", 100, 558, 558, "voxel"),
         ("rapcat/test2", 100, 558, 558, "voxel"),
         ("epic", 116, 350, 356, "unit"),
-        ("neuropal/heads.csv", 31, 160, 200, "unit"),
+        ("neuropal/heads_np_ey.csv", 31, 160, 200, "unit"),
     ],
 )
 def test_real_cohorts_are_read_and_survive_a_table(

@@ -135,7 +135,7 @@ def test_cells_can_be_coloured_by(opened: Opened, paint: str) -> None:
 def test_the_slider_goes_through_the_specimens(opened: Opened) -> None:
     opened.page.locator("#slider").fill("2")
     assert opened.page.evaluate("eutely.state.specimen") == 2
-    assert "consistent" in opened.page.locator("#facts").inner_text()
+    assert "confirmed by others" in opened.page.locator("#facts").inner_text()
     opened.page.locator("circle[data-specimen='5']").first.click()
     assert opened.page.evaluate("eutely.state.specimen") == 5
     assert "Check: " in opened.page.locator("#warning").inner_text()

@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 
+import eutely
 from eutely import Specimen
-from eutely.tasks.check import examine, odd_nuclei, odd_specimens, summarised
+from eutely.tasks.check import (
+    examine,
+    odd_nuclei,
+    odd_specimens,
+    odd_units,
+    odd_volume,
+    summarised,
+)
 
 
 def worm(name="worm", seed=0, count=60, **further):
@@ -135,3 +143,99 @@ def test_many_specimens_share_a_line():
     assert len(list(summarised(odd, 6, 6))) == 6
     (line,) = summarised(odd, 5, 6)
     assert line.startswith("duplicate names: 6 of 6 specimens, for example w0: 2 of 60")
+
+
+def ellipsoids(lengths, count=40, seed=0, **further):
+    """Nuclei of given half-extents along x, y, z, in slightly different directions."""
+    random = np.random.default_rng(seed)
+    order = np.argsort(-np.asarray(lengths))
+    axes = np.repeat(np.eye(3)[order][None], count, axis=0)
+    radii = np.asarray(lengths, float)[order] * random.uniform(0.9, 1.1, (count, 3))
+    points = worm(count=count).centroids
+    return Specimen.from_arrays("worm", points, radii=radii, axes=axes, **further)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "voxel_size", "words"),
+    [
+        # round nuclei, 0.1 x 0.1 x 0.3 given as 0.3,0.1,0.1; and blurred along z as usual
+        (
+            (6, 2, 0.67),
+            (0.3, 0.1, 0.1),
+            "times as long in x as in z: are x and z swapped (--voxel-size 0.1,0.1,0.3)?",
+        ),
+        (
+            (6, 2, 1.6),
+            (0.3, 0.1, 0.1),
+            "are x and z swapped (--voxel-size 0.1,0.1,0.3)?",
+        ),
+        ((6, 2, 2), (0.3, 0.1, 0.1), "3 times as long in x as in"),
+        ((2, 6, 0.67), (0.1, 0.3, 0.1), "are y and z swapped"),
+    ],
+)
+def test_a_voxel_size_in_the_wrong_order(lengths, voxel_size, words):
+    (odd,) = odd_volume(examine(ellipsoids(lengths)), voxel_size)
+    assert odd.kind == "voxel size in a wrong order"
+    assert words in odd.detail
+
+
+@pytest.mark.parametrize(
+    ("lengths", "voxel_size"),
+    [
+        ((2, 2, 2), (0.1, 0.1, 0.3)),
+        ((2, 2, 4.5), (0.1, 0.1, 0.3)),  # blurred along z
+        ((3, 3, 1.2), (0.1, 0.1, 0.3)),  # flat
+        ((5, 2, 2), (0.2, 0.2, 0.2)),  # long, and no other order
+        ((3, 2, 2), None),
+    ],
+)
+def test_nuclei_that_are_not_round_are_no_wrong_order(lengths, voxel_size):
+    assert not list(odd_volume(examine(ellipsoids(lengths)), voxel_size))
+
+
+def test_axes_of_a_table_look_swapped():
+    (odd,) = odd_volume(examine(ellipsoids((6, 2, 2))))
+    assert odd.kind == "axes look swapped"
+    assert "3 times as long in x as in" in odd.detail
+
+
+def test_voxels_apart_from_their_label_are_no_labels():
+    def measured(detached):
+        features = {"voxels": np.full(60, 50.0), "detached": np.full(60, detached)}
+        return examine(worm(features=features))
+
+    assert not list(odd_volume(measured(2.0)))
+    (odd,) = odd_volume(measured(30.0))
+    assert odd.kind == "labels do not look like nuclei"
+    assert "60% of the labelled voxels" in odd.detail
+
+
+def scaled(factor, name="odd", unit="unit"):
+    return examine(Specimen.from_arrays(name, worm().centroids * factor, unit=unit))
+
+
+@pytest.mark.parametrize(("factor", "words"), [(1000, "nanometres"), (0.001, "millimetres")])
+def test_two_specimens_in_different_units(factor, words):
+    odd = kinds(odd_specimens([scaled(1, "first"), scaled(factor)]))
+    assert f"{factor:,} times that of first: {words} instead of micro" in (
+        odd["size far from the cohort's"].detail
+    )
+    assert not list(odd_specimens([scaled(1, "first"), scaled(1.5)]))
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
+def test_micrometres_that_cannot_be_micrometres(factor):
+    assert not list(odd_units(scaled(1, unit="um")))
+    (odd,) = odd_units(scaled(factor, unit="um"))
+    assert odd.kind == "unit looks wrong"
+    assert not list(odd_units(scaled(factor)))
+
+
+def test_units_that_differ_from_the_atlas():
+    cohort = [worm(f"w{seed}", unit="um", names=map(str, range(60))) for seed in range(3)]
+    atlas = eutely.build(cohort, supervised=True, workers=1).atlas
+    assert not list(odd_units(scaled(1, unit="um"), atlas))
+    odd = kinds(odd_units(scaled(1000), atlas))["size far from the atlas's"]
+    assert "about 1,000 times the atlas's: nanometres" in odd.detail
+    odd = kinds(odd_units(scaled(1, unit="voxel"), atlas))["unit differs from the atlas's"]
+    assert "in voxel, the atlas in um; give --voxel-size" in odd.detail

@@ -51,7 +51,7 @@ def test_names_follow_their_cells(run: Path, cohort: list[Specimen]) -> None:
 def test_no_name_is_dropped_without_force(run: Path, cohort: list[Specimen]) -> None:
     named = (run / "atlas.h5").read_bytes()
     renumbered = [replace(one, ids=one.ids + 100_000) for one in cohort]
-    with pytest.raises(EutelyError, match="40 would be lost.*--force"):
+    with pytest.raises(EutelyError, match=r"40 would be lost.*--force"):
         eutely.build(renumbered, run, config=CONFIG, workers=1)
     assert (run / "atlas.h5").read_bytes() == named
     with open_run(run, force=True) as folder:

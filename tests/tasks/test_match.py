@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 import eutely
+from eutely.simulation import body_plan
+from eutely.specimen import Specimen
 from eutely.tasks.match import match
 
 
@@ -37,3 +39,48 @@ def test_a_specimen_matches_itself(pair):
     found = match(first, first)
     assert found.partners.tolist() == list(range(len(first)))
     assert found.distances.max() < 1e-6
+
+
+def round_animal(name: str, random: np.random.Generator, ahead: float) -> Specimen:
+    """A body without a dense end or side, so that its form alone does not tell the pose."""
+    plan = np.random.default_rng(2)
+    places = plan.normal(size=(113, 3))
+    places *= plan.random((113, 1)) ** (1 / 3) / np.linalg.norm(places, axis=1, keepdims=True)
+    places = places * [60, 25, 22] + random.normal(size=(113, 3))
+    order = random.permutation(113)
+    return Specimen(
+        name,
+        np.arange(1, 114),
+        (places * [ahead, ahead, 1.0])[order],
+        np.full((113, 3), 2.0),
+        names=tuple(f"N{cell}" for cell in order),
+        unit="um",
+    )
+
+
+@pytest.mark.parametrize("ahead", [1.0, -1.0])
+def test_both_ends_and_all_rolls_are_tried(ahead: float) -> None:
+    random = np.random.default_rng(0)
+    first, second = round_animal("a", random, 1.0), round_animal("b", random, ahead)
+    found = match(first, second)
+    assert right(first, second, found) > 0.95
+    assert not found.doubtful
+    assert found.agreement.distance < 0.6 < found.chance.distance
+    assert found.agreement.kept > 0.7 > found.chance.kept
+
+
+@pytest.mark.parametrize("ahead", [1.0, -1.0])
+def test_a_worm_that_lies_end_for_end(ahead: float) -> None:
+    first, second = eutely.simulate(specimens=2, cells=113, variation=0.5, seed=3, pose="none")
+    turned = second.moved(np.diag([ahead, ahead, 1.0]), [0.0, 0.0, 0.0])
+    found = match(first, turned)
+    assert right(first, turned, found) > 0.9
+    assert not found.doubtful
+
+
+def test_two_organisms_agree_by_chance() -> None:
+    (first,) = eutely.simulate(specimens=1, cells=113)
+    (other,) = eutely.simulate(1, body_plan(113, seed=6), seed=1)
+    found = match(first, other)
+    assert right(first, other, found) < 0.2
+    assert found.doubtful

@@ -8,9 +8,10 @@ import typer
 from eutely.cli.annotate import annotate
 from eutely.cli.build import build, demo
 from eutely.cli.check import check
-from eutely.cli.common import err, say
+from eutely.cli.common import err, say, with_memory_limit
 from eutely.cli.extract import extract, transfer
 from eutely.cli.naming import evaluate, name
+from eutely.cli.progress import stopping
 from eutely.cli.show import atlases, config, report, view
 from eutely.cli.simulate import simulate
 from eutely.cli.solve import match, solve
@@ -26,7 +27,6 @@ app = typer.Typer(
     name="eutely",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 
@@ -50,16 +50,15 @@ def root(
 
 
 for function in COMMANDS:
-    app.command()(function)
+    reads = function not in (demo, simulate, atlases, config)
+    app.command()(with_memory_limit(function) if reads else function)
 
 
 def main() -> None:
     """Run the command line; an error that the user can correct is one line and exit code 2."""
     try:
-        app()
+        with stopping(lambda line: say(line, "", err)):
+            app()
     except EutelyError as error:
         say(f"error: {error}", "red", err)
         sys.exit(2)
-    except KeyboardInterrupt:
-        say("stopped; a build keeps its finished steps: run it again to continue", "", err)
-        sys.exit(130)

@@ -18,14 +18,16 @@ from eutely.cli.common import (
     Inputs,
     PinFile,
     Quiet,
+    SkipBad,
     Verbose,
     VoxelSize,
     Workers,
     check_folder,
     command,
     counted,
+    files_read,
     parse_voxel_size,
-    progress_bar,
+    progress_of,
     read_inputs,
     say,
     start_log,
@@ -92,6 +94,7 @@ def annotate(
     ] = Handedness.AUTO,
     adapt: Adapt = None,
     pins: PinFile = None,
+    skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -124,7 +127,7 @@ def annotate(
     refuse_folder(output, inputs)
     run_on = threads_or_dask(workers, dask)
     files = sources(inputs)
-    read = [*(file.path for file in files), Path(atlas), *([] if pins is None else [pins])]
+    read = files_read(inputs, Path(atlas), pins)
 
     def refuse(specimens: Sequence[str]) -> None:
         """Refuse to replace what was read, by the names of specimens."""
@@ -137,7 +140,7 @@ def annotate(
         raise EutelyError("--labels: no input is a label volume; leave it out")
     cells = open_atlas(atlas)
     known = None if pins is None else read_pins(pins)
-    readings = read_inputs(inputs, voxel_size, quiet)
+    readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
     specimens = [reading.specimen for reading in readings]
     check_names(specimen.name for specimen in specimens)
     refuse([specimen.name for specimen in specimens])
@@ -146,7 +149,7 @@ def annotate(
             "%s has no names: the column name will be empty; give its cells names with "
             "'eutely name %s NAMED_SPECIMENS'", atlas, atlas,
         )  # fmt: skip
-    with progress_bar(quiet) as progress:
+    with progress_of("annotate", quiet) as progress:
         annotations = annotate_specimens(
             cells,
             specimens,
@@ -157,6 +160,7 @@ def annotate(
             progress=progress,
         )
         annotations = [annotation.with_alternatives(alternatives) for annotation in annotations]
+        progress("writing", 0, 1, "")
         write_annotations(
             annotations, cells.names, output, min_confidence, specimens=specimens, table=table
         )
@@ -164,7 +168,7 @@ def annotate(
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
             copies = volumes_of(files, readings, voxel_size)
             write_label_copies(output / FOLDER, copies, chosen, cells.names, progress)
-    content = report_of_annotations(annotations, cells, specimens, command())
+    content = report_of_annotations(annotations, cells, specimens, command(), known)
     write_annotated_page(output, cells, content)
     notes = {annotation.specimen: view_note(annotation, cells) for annotation in annotations}
     numbers = summary(annotations, output, notes)

@@ -11,19 +11,22 @@ import typer
 from eutely.cli.common import (
     Dask,
     Inputs,
+    NameFile,
     PinFile,
     Quiet,
+    SkipBad,
     Verbose,
     VoxelSize,
     Workers,
     command,
     counted,
-    progress_bar,
+    progress_of,
     read_specimens,
     say,
     start_log,
     threads_or_dask,
 )
+from eutely.cli.progress import Stop
 from eutely.errors import ConfigError, EutelyError
 
 if TYPE_CHECKING:
@@ -79,6 +82,8 @@ def build(
     force: Annotated[
         bool, typer.Option("--force", help="Drop names that cannot be carried over.")
     ] = False,
+    names: NameFile = None,
+    skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -110,11 +115,13 @@ def build(
             f"{config} is written by the run itself; copy it to another place and give that"
         )
     run_on = threads_or_dask(workers, dask)
-    specimens = read_specimens(inputs, voxel_size, quiet)
+    specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
     if pins is not None and no_pins:
         raise EutelyError("--pins and --no-pins exclude each other; give one of them")
     known = {} if no_pins else None if pins is None else read_pins(pins)
-    with run_folder(output, command(), force) as run, progress_bar(quiet) as progress:
+    Stop.kept = f"{output} keeps its finished steps: the same command continues"
+    plan = "named" if supervised else settings.method
+    with run_folder(output, command(), force) as run, progress_of(plan, quiet) as progress:
         built = build_atlas(
             specimens,
             run,
@@ -189,9 +196,10 @@ def demo(
     train = simulated(output / "cohort", TRAIN, 0)
     new = simulated(output / "new", NEW, 1)
     report(f"{TRAIN} simulated specimens of {CELLS} cells in {output / 'cohort'}, {NEW} new ones")
-    with progress_bar(quiet) as progress:
-        with run_folder(run, "eutely demo") as folder:
-            built = eutely.build(train, folder, workers=workers, progress=progress)
+    Stop.kept = f"{output} keeps its finished steps: the same command continues"
+    with run_folder(run, "eutely demo") as folder, progress_of("refine", quiet) as progress:
+        built = eutely.build(train, folder, workers=workers, progress=progress)
+    with progress_of("match", quiet) as progress:
         report(f"{len(built.atlas)} cells found without any name: {run / 'atlas.h5'}")
         atlas = eutely.name(built.atlas, train[:NAMED], workers=workers, progress=progress)
         write_atlas(atlas, named)

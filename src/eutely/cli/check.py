@@ -76,7 +76,7 @@ def check(
     found = survey_inputs(inputs, voxel_size, quiet)
     readings = list(found.readings)
     if not readings:
-        raise refusal(found.problems)
+        raise refusal(found.problems, found, skip_bad)
     if names is not None:
         readings = with_names_of(readings, names)
     problems = [] if skip_bad else list(found.problems)
@@ -94,7 +94,7 @@ def check(
         nuclei = counted(sum(specimen.nuclei for specimen in facts), "nucleus", "nuclei")
         say(f"{counted(count, 'specimen')}, {nuclei}, {counted(len(warnings), 'warning')}")
     if problems:
-        raise refusal(problems)
+        raise refusal(problems, found, skip_bad)
     if json_file is not None:
         write_json(json_file, readings, facts, oddities)
 

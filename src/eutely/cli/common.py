@@ -1,25 +1,17 @@
 """What all commands share: options, log lines, reading inputs, progress bars."""
 
+import inspect
 import logging
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from eutely.errors import ExecuteError, ReadError, WriteError
 
@@ -94,14 +86,53 @@ Dask = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more details.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        metavar="SIZE",
+        help="Memory that reading one file may take, such as 4GB.",
+        show_default="a quarter of the machine's",
+    ),
+]
+
+
+STEPS = {"find", "align", "steps.py", "build.py"}
+"""Rooms and files whose details are for the log file of a run, and for -v: the progress line says
+the same in plain words."""
+
+
+def with_memory_limit(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the option --max-memory, which applies to all files it reads."""
+
+    @wraps(command)
+    def limited(max_memory: str | None = None, **options: object) -> None:
+        if max_memory is not None:
+            from eutely.io.limits import set_budget
+
+            set_budget(max_memory)
+        command(**options)
+
+    signature = inspect.signature(command)
+    parameter = inspect.Parameter("max_memory", inspect.Parameter.KEYWORD_ONLY, default=None)
+    parameters = [*signature.parameters.values(), parameter.replace(annotation=MaxMemory)]
+    limited.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    limited.__annotations__ = {**command.__annotations__, "max_memory": MaxMemory}
+    return limited
 
 
 class LogLines(logging.Handler):
     """Prints each message of the log as one line, however long, on standard error."""
 
+    def __init__(self, verbose: bool = False) -> None:
+        super().__init__()
+        self.verbose = verbose
+
     def emit(self, record: logging.LogRecord) -> None:
         """Print the message; warnings and errors begin with their level."""
         loud = record.levelno >= logging.WARNING
+        if not loud and not self.verbose and STEPS & set(Path(record.pathname).parts[-3:]):
+            return
         level = f"{record.levelname.lower()}: " if loud else ""
         say(level + record.getMessage(), "yellow" if loud else "dim", err)
 
@@ -109,7 +140,7 @@ class LogLines(logging.Handler):
 def start_log(verbose: bool, quiet: bool) -> None:
     """Print the package's log on the terminal, from the requested level."""
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-    handler = LogLines()
+    handler = LogLines(verbose)
     handler.setLevel(level)  # the log file of a run has its own level
     logger = logging.getLogger("eutely")
     logger.handlers[:] = [handler]
@@ -144,6 +175,14 @@ def check_folder(output: Path) -> None:
         raise WriteError(f"{output} is a file; give a folder")
 
 
+def files_read(inputs: Sequence[Path], *others: Path | None) -> list[Path]:
+    """Return the files that a command reads: inputs, tables of names beside them, others."""
+    from eutely.io.read import sources
+
+    files = [path for file in sources(inputs) for path in (file.path, file.names)]
+    return [path for path in (*files, *others) if path is not None]
+
+
 def parse_voxel_size(text: str | None) -> list[float] | None:
     """Return the numbers of ``X,Y,Z``, or the only one, which then applies to all axes."""
     if text is None:
@@ -162,7 +201,7 @@ def read_specimens(
     quiet: bool,
     *,
     names: Path | None = None,
-    skip_bad: bool = False,
+    skip_bad: bool | None = None,
 ) -> "list[Specimen]":
     """Read the specimens of all inputs, with the names of a table if one is given."""
     from eutely.io.names import with_names
@@ -173,67 +212,58 @@ def read_specimens(
 
 
 def read_inputs(
-    inputs: Sequence[Path], voxel_size: str | None, quiet: bool, *, skip_bad: bool = False
+    inputs: Sequence[Path], voxel_size: str | None, quiet: bool, *, skip_bad: bool | None = None
 ) -> "list[Reading]":
     """Read the specimens of all inputs with their sources; all problems are printed, not one."""
     from eutely.io.read import BadFilesError, usable
 
     found = survey_inputs(inputs, voxel_size, quiet)
     try:
-        return usable(found, skip_bad)
+        return usable(found, bool(skip_bad))
     except BadFilesError as error:
-        raise refusal(error.problems) from None
+        raise refusal(error.problems, found, skip_bad) from None
 
 
-def refusal(problems: Sequence[str]) -> ReadError:
-    """Return the error for what is wrong with some files; all but a single one are printed."""
+def refusal(problems: Sequence[str], found: "Survey", skip_bad: bool | None) -> ReadError:
+    """Return the error for what is wrong with some files; all but a single one are printed.
+
+    Parameters
+    ----------
+    problems
+        one line each.
+    found
+        what was read; bad files beside good ones could be left out.
+    skip_bad
+        whether they were to be left out; None for a command without that option.
+    """
+    skips = skip_bad is False and found.readings and found.problems
     if len(problems) == 1:
-        return ReadError(problems[0])
+        return ReadError(problems[0] + ("; --skip-bad goes on without it" if skips else ""))
     for problem in problems:
         say(f"error: {problem}", "red", err)
-    return ReadError(f"{len(problems)} problems; correct or remove these files, or add --skip-bad")
+    advice = ", or add --skip-bad" if skips else ""
+    return ReadError(f"{len(problems)} problems; correct or remove these files{advice}")
 
 
 def survey_inputs(inputs: Sequence[Path], voxel_size: str | None, quiet: bool) -> "Survey":
     """Read all inputs that can be read; show a bar on a terminal."""
+    from eutely.cli.progress import READING
     from eutely.io.read import sources, survey
 
     size = parse_voxel_size(voxel_size)
     files = sources(inputs)
-    with _bar(quiet, TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()) as bar:
-        task = bar.add_task("reading", total=len(files))
+    with progress_of("read", quiet) as progress:
 
         def show(number: int, fraction: float) -> None:
-            bar.update(task, description=files[number].name, completed=number + fraction)
+            # In thousandths of a file: large volumes are read block by block.
+            note = f"{files[number].name}, {number + 1} of {len(files)}"
+            progress(READING, round(1000 * (number + fraction)), 1000 * len(files), note)
 
         return survey(files, size, show)
 
 
-@contextmanager
-def progress_bar(quiet: bool) -> "Iterator[Callback]":
-    """Yield a progress callback; it shows the current step as a bar on a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with _bar(quiet, *columns) as bar:
-        tasks: dict[str, TaskID] = {}
+def progress_of(plan: str, quiet: bool) -> "AbstractContextManager[Callback]":
+    """Return a progress callback for one of `eutely.cli.progress.PLANS`, to use in a block."""
+    from eutely.cli.progress import PLANS, watched
 
-        def show(what: str, done: int, total: int, note: str) -> None:
-            if what not in tasks:
-                for earlier in tasks.values():
-                    bar.update(earlier, visible=False)
-                tasks[what] = bar.add_task(what, total=total, note="")
-            bar.update(tasks[what], completed=done, total=total, note=note)
-
-        yield show
-
-
-def _bar(quiet: bool, *columns: ProgressColumn) -> Progress:
-    hidden = quiet or not err.is_terminal
-    return Progress(*columns, console=err, transient=True, disable=hidden)
+    return watched(PLANS[plan], err, quiet)

@@ -9,11 +9,14 @@ import typer
 
 from eutely.cli.common import (
     Inputs,
+    NameFile,
     Quiet,
+    SkipBad,
     Verbose,
     VoxelSize,
     check_folder,
     counted,
+    files_read,
     parse_voxel_size,
     read_specimens,
     say,
@@ -38,13 +41,16 @@ def extract(
     inputs: Inputs,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
     format: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = Format.CSV,
+    names: NameFile = None,
+    skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Turn label volumes into tables of nuclei: position, size and orientation of each.
 
-    One table per specimen, named after it. If any input is bad, no table is written. Tables in the
+    One table per specimen, named after it. If any input is bad, no table is written, unless
+    --skip-bad leaves it out. Tables in the
     folder that were changed by hand are kept as .bak.
 
     Example: eutely extract segmentations/ -o nuclei --voxel-size 0.1,0.1,0.5
@@ -56,15 +62,10 @@ def extract(
 
     check_folder(output)
     refuse_folder(output, inputs)
-    files = sources(inputs)
-    refuse_to_replace(
-        [output / f"{file.name}.{format}" for file in files], [file.path for file in files]
-    )
-    specimens = read_specimens(inputs, voxel_size, quiet)
-    refuse_to_replace(
-        [output / f"{specimen.name}.{format}" for specimen in specimens],
-        [file.path for file in files],
-    )
+    read = files_read(inputs, names)
+    refuse_to_replace([output / f"{file.name}.{format}" for file in sources(inputs)], read)
+    specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+    refuse_to_replace([output / f"{specimen.name}.{format}" for specimen in specimens], read)
     with tables_in(output) as aside:
         write_tables(specimens, aside, f".{format}")
     if not quiet:

@@ -12,12 +12,15 @@ from eutely.cli.common import (
     AtlasFile,
     Dask,
     Inputs,
+    NameFile,
     Quiet,
+    SkipBad,
     Verbose,
     VoxelSize,
     Workers,
     counted,
-    progress_bar,
+    files_read,
+    progress_of,
     read_specimens,
     say,
     start_log,
@@ -26,6 +29,9 @@ from eutely.cli.common import (
 from eutely.errors import ReadError, WriteError
 
 log = logging.getLogger("eutely")
+
+NOT_RIGHT = {"wrong": "wrong", "unnamed": "of a cell without a name", "unmatched": "without a cell"}
+"""Nuclei that did not get their name: key in the JSON -> words."""
 
 
 def name(
@@ -41,6 +47,8 @@ def name(
             show_default="ATLAS itself",
         ),
     ] = None,
+    names: NameFile = None,
+    skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -57,7 +65,6 @@ def name(
     """
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas, write_atlas
-    from eutely.io.read import sources
     from eutely.io.whole import keep_copy
     from eutely.io.written import refuse_to_replace
     from eutely.tasks.evaluate import name as name_cells
@@ -65,10 +72,10 @@ def name(
     target = named_file(atlas, output)
     run_on = threads_or_dask(workers, dask)
     unnamed = open_atlas(atlas)
-    refuse_to_replace([target], [file.path for file in sources(inputs)])
+    refuse_to_replace([target], files_read(inputs, names))
     before = names_in(target)
-    specimens = read_specimens(inputs, voxel_size, quiet)
-    with progress_bar(quiet) as progress:
+    specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+    with progress_of("match", quiet) as progress:
         named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
     if any(before) and before != named.names:
         log.warning(
@@ -118,6 +125,8 @@ def evaluate(
         Path | None, typer.Option("--json", metavar="F", help="File for all numbers.")
     ] = None,
     adapt: Adapt = None,
+    names: NameFile = None,
+    skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -127,24 +136,24 @@ def evaluate(
     """Compare the names that an atlas gives with the names that specimens have.
 
     The accuracy of a specimen is the share of its named nuclei that get the same name from the
-    atlas. Names are not used to match.
+    atlas. Nuclei of cells without a name and nuclei without a cell are counted apart from wrong
+    ones. Names are not used to match.
 
     Example: eutely evaluate run/atlas.h5 named_worms/ --json accuracy.json
     """
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
-    from eutely.io.read import sources
     from eutely.io.whole import write_text
     from eutely.io.written import refuse_other_kind, refuse_to_replace
     from eutely.tasks.evaluate import evaluate as evaluate_specimens
 
     if json_file is not None:
-        refuse_to_replace([json_file], [Path(atlas), *(file.path for file in sources(inputs))])
+        refuse_to_replace([json_file], files_read(inputs, names, Path(atlas)))
         refuse_other_kind(json_file)
     run_on = threads_or_dask(workers, dask)
     named = open_atlas(atlas)
-    specimens = read_specimens(inputs, voxel_size, quiet)
-    with progress_bar(quiet) as progress:
+    specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+    with progress_of("match", quiet) as progress:
         result = evaluate_specimens(
             named, specimens, adapt=adapt, workers=run_on, progress=progress
         ).as_dict()
@@ -152,9 +161,19 @@ def evaluate(
         write_text(json_file, json.dumps(result, indent=2) + "\n")
     for row in result["specimens"]:
         accuracy = "no names" if row["accuracy"] is None else f"{row['accuracy']:.4f}"
-        say(f"{row['specimen']}\t{accuracy}\t{row['correct']} of {row['named']}")
+        rest = [
+            f"{row[key]} {words}" for key, words in NOT_RIGHT.items() if row[key] and row["named"]
+        ]
+        right = f"{row['correct']} of {row['named']}"
+        typer.echo("\t".join([row["specimen"], accuracy, right, *rest]))
     total = result["accuracy"]
     say(
         f"mean {total['mean']:.4f}  sd {total['std']:.4f}  median {total['median']:.4f}  "
-        f"({total['n']} specimens)"
+        f"({counted(total['n'], 'specimen')})"
     )
+    unnamed = sum(row["unnamed"] for row in result["specimens"])
+    if unnamed:
+        say(
+            f"{counted(unnamed, 'nucleus is', 'nuclei are')} of cells that have no name in the "
+            "atlas: not right, but not wrong either; more named specimens for 'eutely name' help"
+        )

@@ -12,7 +12,7 @@ from eutely.cli.common import (
     VoxelSize,
     Workers,
     command,
-    progress_bar,
+    progress_of,
     read_specimens,
     say,
     start_log,
@@ -20,6 +20,7 @@ from eutely.cli.common import (
 
 if TYPE_CHECKING:
     from eutely.atlas import Atlas
+    from eutely.execute import Progress
     from eutely.results import Report
 
 
@@ -72,7 +73,7 @@ def view(
             from eutely.tasks.annotate import annotate
 
             specimens = read_specimens(inputs, voxel_size, quiet)
-            with progress_bar(quiet) as progress:
+            with progress_of("match", quiet) as progress:
                 annotations = annotate(atlas, specimens, workers=workers, progress=progress)
             annotations = [annotation.with_alternatives() for annotation in annotations]
             report = report_of_annotations(annotations, atlas, specimens, command())
@@ -120,18 +121,24 @@ def report(
     write_page(run, atlas, content)
     written = [str(run / PAGE)]
     if figures is not None:
-        write_figures(figures, atlas, content)
+        with progress_of("figures", quiet) as progress:
+            write_figures(figures, atlas, content, progress)
         written.append(f"figures in {figures}")
     if not quiet:
         say(", ".join(written))
 
 
-def write_figures(folder: Path, atlas: "Atlas", report: "Report") -> None:
+def write_figures(
+    folder: Path, atlas: "Atlas", report: "Report", progress: "Progress | None" = None
+) -> None:
     """Write every figure for which the report contains data."""
     from eutely.io.whole import whole
     from eutely.plots.draw import all_figures, encoded
 
-    for name, figure in all_figures(atlas, report).items():
+    figures = all_figures(atlas, report)
+    for number, (name, figure) in enumerate(figures.items()):
+        if progress is not None:
+            progress("drawing figures", number, len(figures), name)
         for kind in ("svg", "pdf"):
             with whole(folder / f"{name}.{kind}") as aside:
                 aside.write_bytes(encoded(figure, kind))

@@ -19,6 +19,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     err,
+    files_read,
     read_specimens,
     say,
     start_log,
@@ -234,18 +235,19 @@ def match(
 ) -> None:
     """Match the nuclei of one specimen with those of another.
 
-    Both are brought into a common pose and size first. The table has one row per nucleus of A:
-    id_a, id_b (empty where unmatched) and the distance of the two in the common frame.
+    Both are brought into a common pose and size first: all rolls and both ends are tried. The table
+    has one row per nucleus of A: id_a, id_b (empty where unmatched) and the distance of the two in
+    the common frame. Their agreement is printed beside that of chance, with a warning where it is
+    no better.
 
     Example: eutely match worm1.csv worm2.csv -o pairs.csv
     """
     start_log(verbose, quiet)
-    from eutely.io.read import sources
     from eutely.io.written import refuse_to_replace, table_at
     from eutely.tasks.match import match as match_specimens
 
     if output is not None:
-        refuse_to_replace([output], [file.path for file in sources([first, second])])
+        refuse_to_replace([output], files_read([first, second]))
     specimens = read_specimens([first, second], voxel_size, quiet)
     if len(specimens) != 2:
         raise ReadError(
@@ -266,3 +268,14 @@ def match(
     if not quiet:
         matched = int((result.partners >= 0).sum())
         say(f"{matched} of {len(a)} nuclei of {a.name} matched with {b.name} ({len(b)})", "", err)
+        here, chance = result.agreement, result.chance
+        say(
+            f"agreement: median distance {here.distance:.2f} spacings (by chance "
+            f"{chance.distance:.2f}), {here.kept:.0%} of neighbours kept (by chance "
+            f"{chance.kept:.0%})", "", err,
+        )  # fmt: skip
+    if result.doubtful:
+        log.warning(
+            "%s and %s agree no better than by chance: do not trust these matches; are they of one "
+            "organism, in one unit, not mirrored?", a.name, b.name,
+        )  # fmt: skip

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from eutely.find import learn, named, refine
 from eutely.find.found import Found, Labels
-from eutely.find.learn import find as learn
-from eutely.find.named import find as named
-from eutely.find.refine import find as refine
 from eutely.frame import Frame
 from eutely.steps import Run
 
@@ -19,5 +17,9 @@ __all__ = ["METHODS", "Found", "Labels", "Method"]
 
 Method = Callable[[Run, Frame, Labels], Found]
 
-METHODS: Mapping[str, Method] = {"refine": refine, "learn": learn, "named": named}
+METHODS: Mapping[str, Method] = {
+    "refine": refine.find,
+    "learn": learn.find,
+    "named": named.find,
+}
 """Name, as in the setting ``method`` -> how cells are found."""

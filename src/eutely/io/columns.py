@@ -5,9 +5,11 @@ import io
 import logging
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.text import numbers, read_text
+from eutely.io.limits import check_memory, check_regular
+from eutely.io.text import MEMORY, numbers, read_text, short
 
 log = logging.getLogger("eutely")
 
@@ -37,8 +40,8 @@ SUFFIXES = (*TEXT, *PARQUET, *EXCEL, OLD_EXCEL)
 EXACT = 2**53
 """Whole numbers up to which all are exact in floating point."""
 
-LARGEST = 2**30
-"""Bytes of the largest sheet of a workbook that is read, decompressed."""
+FIELD = 64
+"""Bytes of memory that a field of a table takes as text."""
 
 _SEPARATOR = re.compile(r"sep=([,;\t])\r?\n")
 """A first line by which Excel marks the separator."""
@@ -70,7 +73,7 @@ class Columns:
 
     def found(self) -> str:
         """Return the names of the columns, for errors."""
-        keys = [key for key in self.fields if key]
+        keys = [short(key) for key in self.fields if key]
         return ", ".join(keys[:20]) + (", ..." if len(keys) > 20 else "") if keys else "none"
 
 
@@ -85,6 +88,7 @@ def read_columns(path: Path) -> Columns:
 def _text(path: Path) -> Columns:
     """Read a text table; the delimiter is the most frequent one in the header."""
     if path.suffix.lower() == OLD_EXCEL:
+        check_regular(path)
         _refuse_old_excel(path)
     text = read_text(path)
     marked = _SEPARATOR.match(text)
@@ -101,16 +105,25 @@ def _text(path: Path) -> Columns:
             if not any(row):
                 continue
             if len(row) != len(header):
-                raise ReadError(
-                    f"{path}: line {before + reader.line_num} has {len(row)} fields, expected "
-                    f"{len(header)} as in the header; is the file complete?"
-                )
+                if len(row) < len(header) or any(row[len(header) :]):
+                    raise _uneven(path, before + reader.line_num, len(row), len(header), delimiter)
+                row = row[: len(header)]
             rows.append(row)
             lines.append(before + reader.line_num)
     except csv.Error as error:
         raise ReadError(f"{path} is not a text table: {error}") from error
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
     return Columns(path, _unique(path, header, columns), lines, delimiter)
+
+
+def _uneven(path: Path, line: int, fields: int, expected: int, delimiter: str) -> ReadError:
+    """Return the error for a line with too few or too many fields."""
+    advice = "is the file complete?"
+    if fields > expected and delimiter == ",":
+        advice = "for decimal commas, separate fields by semicolons or tabs"
+    return ReadError(
+        f"{path}: line {line} has {fields} fields, expected {expected} as in the header; {advice}"
+    )
 
 
 def _unique(
@@ -122,7 +135,9 @@ def _unique(
     """
     twice = sorted(key for key, count in Counter(header).items() if key and count > 1)
     if twice:
-        raise ReadError(f"{path}: column {', '.join(twice[:5])} occurs twice; rename one")
+        raise ReadError(
+            f"{path}: column {', '.join(map(short, twice[:5]))} occurs twice; rename one"
+        )
     result: dict[str, Sequence[str]] = {}
     for key, column in zip(header, columns, strict=True):
         result.setdefault(key, column)
@@ -145,16 +160,19 @@ def _parquet(path: Path) -> Columns:
     import pyarrow
     import pyarrow.parquet
 
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise ReadError(f"cannot read {path} as Parquet: {_first_line(error)}") from error
+    check_regular(path)
     fields = {}
-    for key, column in zip(table.column_names, table.columns, strict=True):
-        values = column.to_pylist()
-        if pyarrow.types.is_floating(column.type):
-            _refuse_rounded(path, key, values)
-        fields[key] = ["" if value is None else str(value) for value in values]
+    try:
+        size = pyarrow.parquet.read_metadata(path)
+        check_memory(path, FIELD * size.num_rows * size.num_columns, "the table")
+        table = pyarrow.parquet.read_table(path)
+        for key, column in zip(table.column_names, table.columns, strict=True):
+            values = column.to_pylist()
+            if pyarrow.types.is_floating(column.type):
+                _refuse_rounded(path, key, values)
+            fields[key] = ["" if value is None else str(value) for value in values]
+    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
+        raise ReadError(f"cannot read {path} as Parquet: {_first_line(error)}") from error
     return Columns(path, fields, range(1, table.num_rows + 1))
 
 
@@ -167,11 +185,21 @@ def _excel(path: Path) -> Columns:
             f"{path}: Excel files need openpyxl; run pip install 'eutely[excel]' (in a checkout: "
             "pip install '.[excel]'), or save the table as .csv"
         ) from error
-    broken = (OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxError, EOFError)
+    check_regular(path)
+    broken = (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        SyntaxError,
+        EOFError,
+        zlib.error,
+    )
     try:
         with zipfile.ZipFile(path) as parts:
-            if max((part.file_size for part in parts.infolist()), default=0) > LARGEST:
-                raise ReadError(f"{path}: too large for a workbook; save the table as .csv")
+            unpacked = sum(part.file_size for part in parts.infolist())
+            check_memory(path, MEMORY * unpacked, "the workbook")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
             for sheet in book.worksheets:
@@ -199,6 +227,12 @@ def _sheet(path: Path, rows: Sequence[tuple[int, Sequence[Any]]]) -> Columns:
     for column, key in enumerate(header):
         values = [row[column] if column < len(row) else None for _, row in rest]
         _refuse_rounded(path, key, values)
+        dates = [value for value in values if isinstance(value, date)]
+        if dates and key.lower() == "name":
+            raise ReadError(
+                f"{path}: Excel made a date of a name ({dates[0]}); format the column as text and "
+                "correct it"
+            )
         columns.append(["" if value is None else str(value) for value in values])
     return Columns(path, _unique(path, header, columns), [line for line, _ in rest])
 

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import stat
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ def set_budget(text: str) -> None:
     os.environ[VARIABLE] = text
 
 
+@cache
 def bytes_of(text: str) -> int:
     """Return a number of bytes from text.
 
@@ -71,6 +73,7 @@ def bytes_of(text: str) -> int:
     return count
 
 
+@cache
 def _machine() -> int:
     """Return the memory of the machine, or of the container that limits this process."""
     try:

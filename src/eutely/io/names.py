@@ -130,8 +130,14 @@ def with_names(specimens: Sequence[Specimen], path: Path) -> list[Specimen]:
         a table with the columns ``id`` and ``name``, such as ``eutely annotate`` writes: of the
         specimen that the file is called after, or of the only one; or with a column ``specimen``.
     """
-    if path.is_dir():
-        return _by_folder(specimens, path)
+    named = _by_folder(specimens, path) if path.is_dir() else named_by(specimens, path)
+    count = sum(sum(map(bool, specimen.names or ())) for specimen in named)
+    log.info("%s: %d nuclei of %d specimens have names now", path, count, len(named))
+    return named
+
+
+def named_by(specimens: Sequence[Specimen], path: Path) -> list[Specimen]:
+    """Return specimens with the names of one table, see `with_names`."""
     rows = _read(path)
     names = rows.column("name")
     by_name: dict[str, dict[int, str]] = {}
@@ -166,7 +172,7 @@ def _by_folder(specimens: Sequence[Specimen], folder: Path) -> list[Specimen]:
             without.append(specimen.name)
             result.append(specimen)
         else:
-            result += with_names([specimen], path)
+            result += named_by([specimen], path)
     if len(without) == len(specimens):
         raise ReadError(
             f"{folder}: no table of names for any of {len(specimens)} specimens; expected files "
@@ -191,5 +197,4 @@ def _named(specimen: Specimen, names: Mapping[int, str], path: Path) -> Specimen
         )
     earlier = specimen.names or ("",) * len(specimen)
     given = [names.get(id_, before) for id_, before in zip(ids, earlier, strict=True)]
-    log.info("%s: %d nuclei named by %s", specimen.name, sum(map(bool, names.values())), path)
     return replace(specimen, names=tuple(given))

@@ -91,7 +91,10 @@ def _notation(
     columns: Fields, semicolons: bool, where: str, lines: Sequence[int]
 ) -> re.Pattern[str]:
     """Return the notation that explains all numbers of ``columns``, some of which have commas."""
-    point, comma = (_unexplained(columns, pattern, lines) for pattern in (POINT, COMMA))
+    entries = list(_entries(columns, lines))
+    if not any("," in field for *_, field in entries):
+        return POINT  # commas are in fields that are no numbers in any notation
+    point, comma = (_unexplained(entries, pattern) for pattern in (POINT, COMMA))
     if point and comma:
         raise ReadError(
             f"{where}: {comma} beside {point}: decimal points or decimal commas? Write all "
@@ -99,7 +102,6 @@ def _notation(
         )
     if comma:
         return POINT
-    entries = list(_entries(columns, lines))
     if not point and not (semicolons and all("," in field for *_, field in entries)):
         key, line, field = next(entry for entry in entries if "," in entry[2])
         raise ReadError(
@@ -126,9 +128,9 @@ def _entries(columns: Fields, lines: Sequence[int]) -> Iterator[tuple[str, int, 
                 yield key, line, word
 
 
-def _unexplained(columns: Fields, pattern: re.Pattern[str], lines: Sequence[int]) -> str:
+def _unexplained(entries: Sequence[tuple[str, int, str]], pattern: re.Pattern[str]) -> str:
     """Describe the first number that is none in a notation; "" if all are."""
-    for key, line, field in _entries(columns, lines):
+    for key, line, field in entries:
         if not pattern.fullmatch(field):
             return f"{key} is '{field}' in line {line}"
     return ""

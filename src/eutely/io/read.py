@@ -17,7 +17,7 @@ from eutely.errors import EutelyError, ReadError
 from eutely.io import volumes
 from eutely.io.apo import read_apo
 from eutely.io.columns import SUFFIXES as TABLES
-from eutely.io.names import names_beside, read_names, with_names
+from eutely.io.names import named_by, names_beside, read_names, with_names
 from eutely.io.tables import read_table
 from eutely.io.volumes.volume import VoxelSize
 from eutely.specimen import MICROMETRE, VOXEL, Specimen
@@ -217,7 +217,7 @@ def readings(
                 else Reading(_in_micrometres(read_apo(file.path, file.name), size), file.path)
             )
             if file.names is not None:
-                (specimen,) = with_names([reading.specimen], file.names)
+                (specimen,) = named_by([reading.specimen], file.names)
                 reading = replace(reading, specimen=specimen)
             yield reading
         else:
@@ -289,9 +289,13 @@ def survey(
                 else:
                     good.append(reading)
         except EutelyError as error:
-            line = str(error)
-            where = str(file.path)
-            problems.append(line if where in line else f"{where}: {line}")
+            line, where = str(error), str(file.path)
+            named = f"{where}: {line.removeprefix(f'{file.name}: ')}"
+            problems.append(line if where in line else named)
+    tables = [file.names.name for file in files if file.names is not None]
+    if tables:
+        more = ", ..." if len(tables) > 3 else ""
+        log.info("tables of names beside volumes are used: %s", ", ".join(tables[:3]) + more)
     return Survey(tuple(good), tuple(problems))
 
 

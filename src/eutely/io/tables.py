@@ -2,6 +2,7 @@
 
 import csv
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +31,14 @@ AXES = tuple(f"a{axis}{along}" for axis in "123" for along in "xyz")
 COHORT = ("specimen", "individual")
 """Columns with the name of the specimen; the first that exists counts."""
 
+MOST_SPECIMENS = 10_000
+"""Specimens of a table; more are likely another column, such as one number per row."""
+
 RESERVED = {"id", "name", "unit", "r", *CENTROID, *RADII, *AXES, *COHORT}
 """Columns that are not features."""
+
+INDEX = re.compile(r"index|Unnamed: ?[0-9]+|__index_level_[0-9]+__")
+"""Columns with the numbers of rows, which pandas writes; an order is no feature."""
 
 TEXTS = ("name", "unit", "alternatives", *COHORT)
 """Columns that are not numbers."""
@@ -68,12 +75,20 @@ def read_table(path: Path, name: str) -> list[Specimen]:
     groups: dict[str, list[int]] = {}
     for row, key in enumerate(table.fields[cohort]):
         groups.setdefault(key.strip(), []).append(row)
+    if len(groups) > MOST_SPECIMENS:
+        raise ReadError(
+            f"{path}: {len(groups)} specimens by column {cohort}, expected at most "
+            f"{MOST_SPECIMENS}; is it the right column?"
+        )
     if "" in groups:
         raise ReadError(
             f"{path}: line {table.lines[groups[''][0]]}: column {cohort} is empty; give each "
             "row the name of its specimen"
         )
-    return [_specimen(table.rows(rows), key, features) for key, rows in groups.items()]
+    return [
+        _specimen(table.rows(rows), key, {word: values[rows] for word, values in features.items()})
+        for key, rows in groups.items()
+    ]
 
 
 def _plain(table: Columns) -> Columns:
@@ -89,14 +104,15 @@ def _features(table: Columns) -> dict[str, NDArray[np.float64]]:
     features, ignored = {}, []
     annotated = set(ANNOTATED) <= set(table.fields)
     for key in table.fields:
-        if key in RESERVED or not key or (annotated and key in ANNOTATED):
+        if key in RESERVED or not key or (annotated and key in ANNOTATED) or INDEX.fullmatch(key):
             continue
         try:
             features[key] = floats(table.fields[key])
         except ValueError:
             ignored.append(key)
     if ignored:
-        log.info("%s: columns without numbers ignored: %s", table.path, ", ".join(ignored))
+        some = ", ".join(ignored[:10]) + (", ..." if len(ignored) > 10 else "")
+        log.info("%s: columns without numbers ignored: %s", table.path, some)
     return features
 
 
@@ -126,7 +142,7 @@ def _specimen(table: Columns, name: str, features: Mapping[str, Any]) -> Specime
         radii=np.take_along_axis(radii, order, axis=1),
         names=fields.get("name"),
         axes=axes,
-        features={key: floats(fields[key]) for key in features if _known(fields[key])},
+        features={key: values for key, values in features.items() if _known(fields[key])},
         unit=units[0],
     )
 
@@ -197,7 +213,8 @@ def _columns(cohort: Sequence[Specimen], named: bool) -> dict[str, list[Any]]:
     features = list(dict.fromkeys(key for specimen in cohort for key in specimen.features))
     taken = RESERVED | (set(ANNOTATED) if set(ANNOTATED) <= set(features) else set())
     for key in features:
-        if key in taken or not key or key != key.strip() or key.lower() in ("name", *COHORT):
+        other = INDEX.fullmatch(key) or key.lower() in ("name", *COHORT)
+        if key in taken or not key or key != key.strip() or other:
             raise WriteError(f"a feature called '{key}' cannot be a column of a table; rename it")
     columns: dict[str, list[Any]] = {}
 

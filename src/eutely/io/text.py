@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
+from eutely.io.limits import check_memory, check_regular
 
 log = logging.getLogger("eutely")
 
@@ -18,6 +19,9 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
 
 SIGNS = frozenset("µ°²³±·…€§“”\u00d7\u2013\u2014\u2018\u2019\u00a0")
 """Characters besides letters that text in Windows-1252 may contain; others suggest noise."""
+
+MEMORY = 20
+"""Bytes of memory that a byte of a table takes, once its fields are apart."""
 
 DIGITS = 19
 """Most digits of a 64-bit whole number."""
@@ -29,7 +33,9 @@ def read_text(path: Path) -> str:
     Windows-1252 is assumed only where the text is not UTF-8 and all other characters are letters
     or common signs; a line of the log says so.
     """
+    check_regular(path)
     try:
+        check_memory(path, MEMORY * path.stat().st_size, "the table")
         data = path.read_bytes()
     except OSError as error:
         raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
@@ -62,15 +68,22 @@ def _windows_text(data: bytes) -> str:
     return text if all(sign.isalpha() or sign in SIGNS for sign in unusual) else ""
 
 
+def short(field: str) -> str:
+    """Return a field for an error: one line, not too long."""
+    words = " ".join(field.split())
+    return words if len(words) <= 40 else f"{words[:37]}..."
+
+
 def floats(fields: Sequence[str]) -> NDArray[np.float64]:
     """Return (n,) float64, NaN for missing fields; raise ValueError if a field is no number."""
     # Python would read "2006_1" as 20061, although it is more likely a name.
-    if any("_" in field for field in fields):
+    if "_" in "".join(fields):
         raise ValueError("not a number")
-    return np.array(
-        [np.nan if field.strip().lower() in MISSING else float(field) for field in fields],
-        dtype=np.float64,
-    )
+    try:
+        values = list(map(float, fields))
+    except ValueError:
+        values = [np.nan if field.strip().lower() in MISSING else float(field) for field in fields]
+    return np.array(values, dtype=np.float64)
 
 
 def numbers(
@@ -85,7 +98,7 @@ def numbers(
                 floats([field])
             except ValueError:
                 raise ReadError(
-                    f"{where}: line {line}: {what} is '{field}', expected a number"
+                    f"{where}: line {line}: {what} is '{short(field)}', expected a number"
                 ) from None
         raise
 
@@ -100,7 +113,7 @@ def whole_numbers(
             values[row] = whole_number(field)
         except (ValueError, OverflowError):
             raise ReadError(
-                f"{where}: line {lines[row]}: {what} is '{field}', expected a whole number"
+                f"{where}: line {lines[row]}: {what} is '{short(field)}', expected a whole number"
             ) from None
     return values
 

@@ -1,6 +1,6 @@
 """Outputs beside what people made: inputs are never replaced, tables corrected by hand are kept.
 
-A folder of outputs holds a small record, ``.eutely.json``: the hash of each table as eutely wrote
+A folder of outputs holds a small record, ``.written.json``: the hash of each table as eutely wrote
 it. A table with another hash was changed by hand since, or is not eutely's at all.
 """
 
@@ -22,7 +22,7 @@ from eutely.io.whole import keep_copy, whole, write_text
 
 log = logging.getLogger("eutely")
 
-RECORD = ".eutely.json"
+RECORD = ".written.json"
 """File name -> SHA-256 of what eutely wrote."""
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from eutely.errors import ReadError
 from eutely.io.annotations import COLUMNS
@@ -107,14 +105,3 @@ def read_named(path: Path | str) -> Named:
         for name, cell in zip(table["name"], table["cell"], strict=True)
     ]
     return Named(file.stem, ids, tuple(names), confidence, tuple(alternatives))
-
-
-def centroids(labels: NDArray[Any], ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return (n, 3), the centroid (z, y, x) of each label in voxels; NaN if it is absent."""
-    volume = np.asarray(labels)
-    centres = np.full((len(ids), 3), np.nan)
-    present = np.isin(ids, np.unique(volume))
-    if present.any():
-        weights = np.broadcast_to(np.ones((1,) * volume.ndim), volume.shape)
-        centres[present] = ndimage.center_of_mass(weights, volume, ids[present])
-    return centres

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import csv
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.relabel import GREY, Colour, colour_of
+from eutely.io.relabel import COLOUR_COLUMNS, COLOURS, GREY, Colour, colour_of
 from eutely.io.volumes import SUFFIXES, open_volume
 from eutely.io.volumes.volume import VoxelSize
-from eutely.napari.named import (
-    CLEAR,
-    Named,
-    centroids,
-    is_annotation,
-    read_named,
-)
+from eutely.napari.named import CLEAR, Named, is_annotation, read_named
+from eutely.napari.planes import Cuts, Packed, cuts
 
 LayerData = tuple[Any, dict[str, Any], str]
 """A layer of napari: data, options, kind."""
 
 TABLE = "eutely table"
 """Key of the path of the table in the metadata of a labels layer."""
+
+CENTRES = "eutely centres"
+"""Key of the centroids (n, 3) of the nuclei in the metadata of a labels layer, in voxels."""
+
+CENTRAL = "eutely central"
+"""Key of the rows to show in 3D in the metadata of a layer of names: one for each nucleus."""
 
 ON_TOP = "translucent_no_depth"
 """Blending by which names are never hidden by nuclei in front of them."""
@@ -35,53 +37,87 @@ SIZE = 1.5
 
 
 def get_reader(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
-    """Return the reader of ``path`` if it has a table of annotations, else None."""
-    if not isinstance(path, str) or table_of(Path(path)) is None:
+    """Return the reader of ``path`` if it has a table of annotations or of colours, else None."""
+    if not isinstance(path, str):
+        return None
+    if table_of(Path(path)) is None and colours_of(Path(path)) is None:
         return None
     return read_layers
 
 
 def table_of(volume: Path) -> Path | None:
     """Return the table of a volume: ``worm.csv`` beside ``worm.tif``, or in a folder beside it."""
-    stem = volume.name
-    for suffix in sorted(SUFFIXES, key=len, reverse=True):
-        if stem.lower().endswith(suffix):
-            stem = stem[: -len(suffix)]
-            break
+    stem = _stem(volume)
     tables = [volume.parent / f"{stem}.csv", *sorted(volume.parent.glob(f"*/{stem}.csv"))]
     return next((table for table in tables if is_annotation(table)), None)
+
+
+def colours_of(volume: Path) -> Path | None:
+    """Return the table of colours beside a copy that ``eutely annotate --labels`` wrote."""
+    table = volume.parent / COLOURS
+    try:
+        with table.open(encoding="utf-8") as file:
+            return table if tuple(file.readline().strip().split(",")) == COLOUR_COLUMNS else None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _stem(volume: Path) -> str:
+    for suffix in sorted(SUFFIXES, key=len, reverse=True):
+        if volume.name.lower().endswith(suffix):
+            return volume.name[: -len(suffix)]
+    return volume.name
 
 
 def read_layers(path: str) -> list[LayerData]:
     """Return labels and names as layers, in micrometres if the file has a voxel size."""
     volume = Path(path)
     table = table_of(volume)
-    assert table is not None
-    named = read_named(table)
+    colours = colours_of(volume)
+    assert table is not None or colours is not None
+    named = read_cells(colours, _stem(volume)) if table is None else read_named(table)
     try:
-        labels, scale = _read_volume(volume, None)
+        labels, places, scale = _read_volume(volume, None, named)
     except ReadError:  # most often a file without a voxel size: cubic voxels do for looking at it
-        labels, scale = _read_volume(volume, (1.0, 1.0, 1.0))
-    return [labels_layer(labels, scale, named, str(table)), names_layer(labels, scale, named)]
+        labels, places, scale = _read_volume(volume, (1.0, 1.0, 1.0), named)
+    show_one_name_in_3d()
+    of_labels = labels_layer(labels, scale, named, None if table is None else str(table))
+    of_labels[1]["metadata"][CENTRES] = places.centroids()
+    return [of_labels, names_layer(places, scale, named)]
+
+
+def read_cells(colours: Path | None, specimen: str) -> Named:
+    """Return the cells of a table of colours as nuclei: a label is the number of a cell + 1."""
+    assert colours is not None
+    with colours.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    try:
+        ids = np.array([int(row["value"]) for row in rows], dtype=np.int64)
+    except (ValueError, TypeError) as error:
+        raise ReadError(f"{colours}: {error}; expected a table of eutely annotate") from error
+    names = tuple(row["name"] or f"cell {row['cell']}" for row in rows)
+    return Named(specimen, ids, names, np.full(len(ids), np.nan), ("",) * len(ids))
 
 
 def labels_layer(
-    labels: NDArray[Any], scale: tuple[float, ...], named: Named, table: str
+    labels: Any, scale: tuple[float, ...], named: Named, table: str | None
 ) -> LayerData:
     """Return the volume as a labels layer in which each cell has its colour."""
     options = {
         "name": named.specimen,
         "scale": scale,
         "colormap": colormap(named),
-        "metadata": {TABLE: table},
+        "metadata": {} if table is None else {TABLE: table},
     }
     return labels, options, "labels"
 
 
-def names_layer(labels: NDArray[Any], scale: tuple[float, ...], named: Named) -> LayerData:
-    """Return the names as a layer of points on the nuclei; hovering shows id and confidence."""
-    centres = centroids(labels, named.ids)
-    rows = np.flatnonzero(np.isfinite(centres).all(axis=1))
+def names_layer(places: Cuts, scale: tuple[float, ...], named: Named) -> LayerData:
+    """Return the names as a layer of points, one on each nucleus that a plane cuts.
+
+    Hovering shows id and confidence. In 3D a nucleus has one name, see `show_one_name_in_3d`.
+    """
+    rows, central = places.rows, places.central()
     features = {
         "id": named.ids[rows],
         "name": np.array([named.names[row] for row in rows], dtype=object),
@@ -96,8 +132,31 @@ def names_layer(labels: NDArray[Any], scale: tuple[float, ...], named: Named) ->
         "size": SIZE,
         "border_width": 0.0,
         "blending": ON_TOP,
+        "metadata": {CENTRAL: central},
     }
-    return centres[rows], options, "points"
+    return places.places, options, "points"
+
+
+def show_one_name_in_3d(viewer: Any = None) -> None:
+    """Let a viewer show one name for each nucleus in 3D, and one in each plane in 2D."""
+    viewer = viewer or _viewer()
+    if viewer is not None:
+        viewer.dims.events.ndisplay.connect(_choose_names)
+        viewer.layers.events.inserted.connect(_choose_names)
+
+
+def _viewer() -> Any:
+    """Return the viewer that is open; None without one."""
+    module = sys.modules.get("napari.viewer")  # importing it takes seconds
+    return None if module is None else module.current_viewer()
+
+
+def _choose_names(_: object = None) -> None:
+    viewer = _viewer()
+    for layer in () if viewer is None else viewer.layers:
+        central = layer.metadata.get(CENTRAL)
+        if central is not None and len(central) == len(layer.data):
+            layer.shown = central if viewer.dims.ndisplay == 3 else np.ones(len(central), bool)
 
 
 def colormap(named: Named) -> dict[int | None, Colour]:
@@ -105,8 +164,11 @@ def colormap(named: Named) -> dict[int | None, Colour]:
     return {0: CLEAR, None: GREY, **named.colours()}
 
 
-def _read_volume(volume: Path, size: VoxelSize | None) -> tuple[NDArray[Any], tuple[float, ...]]:
-    """Return a volume with axes z, y, x, and the size of its voxels in that order."""
+def _read_volume(
+    volume: Path, size: VoxelSize | None, named: Named
+) -> tuple[Any, Cuts, tuple[float, ...]]:
+    """Return a volume with axes z, y, x, where its nuclei lie, and the size of its voxels."""
+    packed = Packed()
     with open_volume(volume, size) as opened:
-        labels = np.stack(list(opened.planes()))
-        return labels, tuple(reversed(opened.size))
+        places = cuts(packed.kept(opened.planes()), named.ids)
+        return packed.array(), places, tuple(reversed(opened.size))

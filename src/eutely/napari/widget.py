@@ -23,8 +23,9 @@ from qtpy.QtWidgets import (
 
 from eutely.errors import EutelyError
 from eutely.io.annotations import read_pins, write_pins
-from eutely.napari.named import Named, as_pin, centroids, read_named
-from eutely.napari.reader import TABLE, colormap, names_layer
+from eutely.napari.named import Named, as_pin, read_named
+from eutely.napari.planes import cuts
+from eutely.napari.reader import CENTRES, TABLE, colormap, names_layer, show_one_name_in_3d
 
 NEAR = 8.0
 """Smallest zoom of the camera at a nucleus."""
@@ -33,14 +34,16 @@ NEAR = 8.0
 class Check(QWidget):
     """Lists uncertain nuclei of an annotated label volume, shows them, collects corrections."""
 
-    def __init__(self, viewer: Any) -> None:
+    # napari recognises the parameter by its name.
+    def __init__(self, napari_viewer: Any) -> None:
         super().__init__()
-        self.viewer = viewer
+        self.viewer = viewer = napari_viewer
         self.named: Named | None = None
         self.centres = np.zeros((0, 3))
         self.rows: list[int] = []
         self.pins: dict[tuple[str, int], str] = {}
         self._build()
+        show_one_name_in_3d(viewer)
         viewer.layers.events.inserted.connect(self._layers_changed)
         viewer.layers.events.removed.connect(self._layers_changed)
         self._layers_changed()
@@ -100,11 +103,14 @@ class Check(QWidget):
             self.words.setText(str(error))
             return
         self.named = named
-        labels = np.asarray(layer.data)
-        self.centres = centroids(labels, named.ids) * layer.scale
+        centres = layer.metadata.get(CENTRES)
+        if names or centres is None or len(centres) != len(named):
+            places = cuts((np.asarray(plane) for plane in layer.data), named.ids)
+            centres = places.centroids()
+        self.centres = centres * layer.scale
         layer.colormap = DirectLabelColormap(color_dict=colormap(named))
         if names:
-            points, options, _ = names_layer(labels, tuple(layer.scale), named)
+            points, options, _ = names_layer(places, tuple(layer.scale), named)
             if options["name"] in self.viewer.layers:
                 self.viewer.layers.remove(options["name"])
             self.viewer.add_points(points, **options)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
 from eutely.cliques import UNMATCHED
-from eutely.evaluation import Evaluation, comparable
+from eutely.evaluation import Evaluation, comparable, spellings
 from eutely.learned import Trial
 from eutely.results import Shown
 
@@ -224,9 +224,11 @@ def confusions(atlas: Atlas, specimens: Sequence[Shown], most: int = 12) -> list
         if true_name != given_name:
             wrong[true_name, given_name] += 1
     ranked = sorted(wrong.items(), key=lambda item: (-item[1], item[0]))[:most]
+    # Names as the atlas spells them, or else as the specimens do.
+    spelt = spellings(shown.names for shown in specimens) | spellings([atlas.names])
     return [
-        Confusion(true_name, given_name, times, total[true_name])
-        for (true_name, given_name), times in ranked
+        Confusion(spelt.get(true_name, true_name), spelt.get(given, given), times, total[true_name])
+        for (true_name, given), times in ranked
     ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
-from eutely.evaluation import comparable
+from eutely.evaluation import comparable, spellings
 from eutely.geometry import spacing
 from eutely.plots import compute
 from eutely.report.words import unit_of
@@ -122,11 +122,15 @@ def _bytes(confidence: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def _true_names(specimens: Sequence[Shown]) -> tuple[list[str], NDArray[np.int64]]:
-    """Return all true names, and for each nucleus the number of its true name, or -1."""
+    """Return all true names as people spell them, and for each nucleus the number of its name.
+
+    The number is -1 where the true name is not known.
+    """
     numbers: dict[str, int] = {}
     rows = []
     for shown in specimens:
         for name in shown.names or ("",) * len(shown):
             plain = comparable(name)
             rows.append(numbers.setdefault(plain, len(numbers)) if plain else -1)
-    return list(numbers), np.array(rows, dtype=np.int64)
+    spelt = spellings(shown.names for shown in specimens)
+    return [spelt[name] for name in numbers], np.array(rows, dtype=np.int64)

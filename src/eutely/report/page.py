@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -41,6 +42,8 @@ def render(atlas: Atlas, report: Report) -> str:
         everything else that the page shows; its cells must be cells of ``atlas``.
     """
     report.check(atlas)
+    timings = tuple(row for row in report.timings if np.isfinite(row[1]))
+    report = replace(report, timings=timings)  # times that are not known are left out
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("eutely.report", "assets"),
         autoescape=True,

@@ -97,21 +97,28 @@ def tiles(atlas: Atlas, report: Report) -> list[Tile]:
     result = [Tile(f"{len(atlas):,}", "cells", f"{about}{f', {rare} rare' if rare else ''}")]
     if report.specimens:
         nuclei = sum(map(len, report.specimens))
-        result.append(Tile(f"{len(report.specimens):,}", "specimens", f"{nuclei:,} nuclei"))
+        what = "specimen" if len(report.specimens) == 1 else "specimens"
+        result.append(Tile(f"{len(report.specimens):,}", what, f"{nuclei:,} nuclei"))
     else:
         result.append(Tile(f"{atlas.specimens:,}", "specimens", "that the atlas was made from"))
     ranked = compute.consistency(report.specimens)
     if len(ranked.values):
-        lowest = f"lowest {percent(ranked.values[0])} ({ranked.names[0]})"
-        result.append(Tile(percent(float(np.median(ranked.values))), "consistent", lowest))
+        lowest = f"median of specimens, lowest {percent(ranked.values[0])} ({ranked.names[0]})"
+        result.append(Tile(percent(float(np.median(ranked.values))), "confirmed by others", lowest))
     confidences = compute.confidences(report.specimens)
     if len(confidences):
         unsure = int((confidences < compute.UNSURE).sum())
-        more = counted(unsure, "uncertain nucleus", "uncertain nuclei")
-        result.append(Tile(percent(float(confidences.mean())), "confident", more))
+        more = (
+            f"nuclei with confidence {compute.UNSURE:g} or more; {unsure:,} uncertain, mean "
+            f"confidence {percent(float(confidences.mean()))}"
+        )
+        result.append(Tile(f"{len(confidences) - unsure:,}", "confident", more))
     if report.evaluation is not None:
         values = report.evaluation.accuracies
         more = f"mean of {counted(len(values), 'specimen')}, lowest {percent(float(values.min()))}"
+        unnamed = sum(score.unnamed for score in report.evaluation.scores)
+        if unnamed:
+            more += f"; {counted(unnamed, 'nucleus', 'nuclei')} of cells without a name"
         result.append(Tile(percent(float(values.mean())), "named right", more))
     return result
 

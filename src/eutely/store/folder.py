@@ -95,8 +95,9 @@ class RunFolder:
 
     def put(self, name: str, key: str, record: Record, seconds: float) -> None:
         """Store a result, whole or not at all, and how long it took."""
-        write_record(self._file(name, key, "npz"), record)
+        # The time first: a result without one would be reported as unknown.
         self._timings.append({"step": name, "key": key, "seconds": round(seconds, 3)})
+        write_record(self._file(name, key, "npz"), record)
 
     def seconds(self, name: str, key: str) -> float:
         """Return how long a result took when it was last computed; NaN where not known."""

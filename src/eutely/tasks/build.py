@@ -21,9 +21,10 @@ from eutely.estimate import atlas_of
 from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
+from eutely.fit import place
 from eutely.fit.hand import is_mirrored
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import TERMS, nucleus_cells
+from eutely.fit.place import nucleus_cells
 from eutely.frame import Frame, Posed, canonical_order
 from eutely.geometry import folds
 from eutely.learned import Learned
@@ -178,7 +179,7 @@ def build(
         pinned = pins_of_specimens(pins or {}, ordered)
         if isinstance(store, RunFolder) and pins is not None:
             remember_pins(store, pins)
-        terms = tuple(f"{term.__module__}.{term.__qualname__}" for term in TERMS)
+        terms = tuple(f"{term.__module__}.{term.__qualname__}" for term in place.TERMS)
         run = Run(settings, executor, store, progress, terms)
         frame = framed(
             _oriented(run, ordered),
@@ -189,8 +190,9 @@ def build(
         built = _built(run, ordered, frame, labels, pinned)
         warn(built.outliers)
         if isinstance(store, RunFolder):
+            progress("writing", 0, 1, "")
             built = replace(built, atlas=with_kept_names(built, store))
-            write_build(built, settings, store)
+            write_build(built, settings, store, pins)
     return built
 
 

@@ -30,6 +30,9 @@ which another order of the voxel size must make them rounder to be the likely on
 LONG = 2.5
 """The same as ``ROUND`` where the voxel size is not known: nuclei may be elongated."""
 
+BLUR = 3.0
+"""Microscopes lengthen nuclei along z up to this many times."""
+
 SCATTERED = 0.3
 """Share of voxels outside the largest pieces of their labels above which these are no labels."""
 
@@ -188,15 +191,20 @@ def odd_volume(facts: Facts, voxel_size: Sequence[float] | None = None) -> Itera
         return
     size = np.array(voxel_size)
     orders = [size[list(order)] for order in permutations(range(3))]
-    rounder = min(orders, key=lambda order: float(np.ptp(np.log(lengths / size * order))))
-    best = float(np.exp(np.ptp(np.log(lengths / size * rounder))))
-    if ratio > ROUND and best * ROUNDER < ratio:
-        changed = " and ".join(
-            axis for axis, a, b in zip("xyz", size, rounder, strict=True) if a != b
-        )
-        sides = ",".join(f"{side:.4g}" for side in rounder)
-        detail = f"{words}; with --voxel-size {sides} only {best:.2g}: are {changed} swapped?"
+    best = min(orders, key=lambda order: _elongation(lengths / size * order))
+    before = _elongation(lengths)
+    if before > ROUND and _elongation(lengths / size * best) * ROUNDER < before:
+        changed = [axis for axis, a, b in zip("xyz", size, best, strict=True) if a != b]
+        sides = ",".join(f"{side:.4g}" for side in best)
+        detail = f"{words}: are {' and '.join(changed)} swapped (--voxel-size {sides})?"
         yield Oddity(facts.name, "voxel size in a wrong order", detail)
+
+
+def _elongation(lengths: NDArray[np.float64]) -> float:
+    """Return the largest by the smallest length along x, y, z, apart from blur along z."""
+    x, y, z = lengths.tolist()
+    blurred = min(max(z / np.sqrt(x * y), 1.0), BLUR)
+    return float(max(x, y, z / blurred) / min(x, y, z / blurred))
 
 
 def odd_units(facts: Facts, atlas: Atlas | None = None) -> Iterator[Oddity]:

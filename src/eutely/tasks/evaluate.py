@@ -68,6 +68,6 @@ def evaluate(
         raise AtlasError("the atlas has no names yet; give it some with 'eutely name' first")
     annotations = annotate(atlas, specimens, adapt=adapt, workers=workers, progress=progress)
     return evaluation.evaluation(
-        evaluation.score(specimen, annotation.names)
+        evaluation.score(specimen, annotation.names, annotation.cells)
         for specimen, annotation in zip(specimens, annotations, strict=True)
     )

@@ -26,6 +26,7 @@ from eutely.specimen import Specimen
 from eutely.store.files import read_record, write_record
 from eutely.store.folder import RunFolder, versions
 from eutely.tasks.outliers import outliers, warn
+from eutely.tasks.pins import Pins
 from eutely.tasks.views import view_note
 
 if TYPE_CHECKING:
@@ -35,17 +36,17 @@ ATLAS, CLIQUES, PARAMETERS = "atlas.h5", "cliques.csv", "parameters.json"
 REPORT, PAGE = "report.npz", "report.html"
 """What the page of a run shows besides the atlas, to write it again; and the page."""
 
-ATLAS_USED = "atlas.npz"
+ATLAS_USED = "used-atlas.npz"
 """Copy of the atlas in a folder of annotations, to write their page again."""
 
 
-def write_build(built: Built, config: Config, run: RunFolder) -> None:
+def write_build(built: Built, config: Config, run: RunFolder, pins: Pins | None = None) -> None:
     """Write the atlas, ``cliques.csv``, ``parameters.json`` and the report of a run."""
     write_atlas(built.atlas, run.path / ATLAS)
     write_text(run.path / CLIQUES, cliques_table(built))
     text = json.dumps(parameters(built), indent=2, sort_keys=True)
     write_text(run.path / PARAMETERS, text + "\n")
-    report = report_of_build(built, config, run.command)
+    report = report_of_build(built, config, run.command, pins)
     write_record(run.path / REPORT, pack(report))
     write_page(run.path, built.atlas, report)
 
@@ -84,7 +85,9 @@ def parameters(built: Built) -> dict[str, object]:
     }
 
 
-def report_of_build(built: Built, config: Config, command: str = "") -> Report:
+def report_of_build(
+    built: Built, config: Config, command: str = "", pins: Pins | None = None
+) -> Report:
     """Return what the page of a run shows."""
     named = any(specimen.names for specimen in built.specimens)
     rows = zip(built.specimens, built.cells, built.fits, built.consistency(), strict=True)
@@ -114,6 +117,18 @@ def report_of_build(built: Built, config: Config, command: str = "") -> Report:
         versions=versions(),
         config=to_toml(config),
         evaluation=pre_atlas(built.specimens, built.cells) if named else None,
+        pins=_listed(pins, built.specimens),
+    )
+
+
+def _listed(pins: Pins | None, specimens: Sequence[Specimen]) -> tuple[tuple[str, int, str], ...]:
+    """Return the pins of specimens that are there, in order."""
+    there = {specimen.name for specimen in specimens}
+    rows = sorted((pins or {}).items(), key=lambda pin: pin[0])
+    return tuple(
+        (name, id_, f"cell {cell}" if isinstance(cell, int) and cell >= 0 else str(cell))
+        for (name, id_), cell in rows
+        if name in there
     )
 
 
@@ -122,6 +137,7 @@ def report_of_annotations(
     atlas: Atlas,
     specimens: Sequence[Specimen],
     command: str = "",
+    pins: Pins | None = None,
 ) -> Report:
     """Return what the page about annotated specimens shows; accuracy where they have names.
 
@@ -133,11 +149,13 @@ def report_of_annotations(
         that they were made with.
     command
         that made them.
+    pins
+        that were used.
     """
     unlike = outliers(annotations, len(atlas))
     warn(unlike)
     scores = tuple(
-        score(specimen, annotation.names)
+        score(specimen, annotation.names, annotation.cells)
         for specimen, annotation in zip(specimens, annotations, strict=True)
         if specimen.names and any(atlas.names)
     )
@@ -160,6 +178,7 @@ def report_of_annotations(
         command=command,
         versions=versions(),
         evaluation=Evaluation(scores) if scores else None,
+        pins=_listed(pins, specimens),
     )
 
 

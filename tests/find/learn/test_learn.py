@@ -75,7 +75,9 @@ def learn_cells(folder: Path, workers: int = 1) -> Result:
         cells, _, weights, learned = find(run, frame)
     assert learned is not None
     atlas = atlas_of(cells, frame, CONFIG, weights=weights)
-    return Result(specimens, cells, learned, atlas, [step for step, _ in run.timings], reported)
+    steps = [step for step, _ in run.timings]
+    inside = [what for what in reported if what not in steps]
+    return Result(specimens, cells, learned, atlas, steps, inside)
 
 
 @pytest.fixture(scope="module")

@@ -71,13 +71,8 @@ def optimise(
     report
         callback with all trials so far, after each new one.
     """
-    done = [
-        Trial(study.stage, number, dict(entry["parameters"]), tuple(entry["losses"]))
-        for number, entry in enumerate(e for e in journal if e["stage"] == study.stage)
-    ][:trials]
     optuna_study = _optuna_study(study.objectives)
-    for trial in done:
-        _add(optuna_study, study.space, trial)
+    done = _done_before(study, optuna_study, journal, trials)
     if done:
         log.info("stage %s: %d trials done before", study.stage, len(done))
         report(done)
@@ -101,6 +96,25 @@ def _optuna_study(objectives: int) -> optuna.Study:
     # Optuna logs every study and trial; the caller reports ours.
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna.create_study(directions=["minimize"] * objectives)
+
+
+def _done_before(
+    study: Study, optuna_study: optuna.Study, journal: Journal, trials: int
+) -> list[Trial]:
+    """Return trials of this stage from the journal, up to the first one that is not usable."""
+    done: list[Trial] = []
+    for entry in journal:
+        try:
+            if entry["stage"] != study.stage or len(done) == trials:
+                continue
+            losses = tuple(float(loss) for loss in entry["losses"])
+            trial = Trial(study.stage, len(done), dict(entry["parameters"]), losses)
+            _add(optuna_study, study.space, trial)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            log.warning("stage %s: a stored trial is unusable (%s)", study.stage, error)
+            break
+        done.append(trial)
+    return done
 
 
 def _add(study: optuna.Study, space: Mapping[str, BaseDistribution], trial: Trial) -> None:

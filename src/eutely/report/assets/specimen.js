@@ -17,11 +17,14 @@ if (data.specimens.length) {
 // Confidence of a nucleus, NaN where not known; packed as in data.py.
 function sureness(at) { return nuclei.sure[at] === 255 ? NaN : nuclei.sure[at] / 250; }
 
+// Names that differ in case only are the same.
+function plain(name) { return name.trim().toUpperCase(); }
+
 // True name of a nucleus and whether it was given; null where not known.
 function verdict(at) {
   if (!nuclei.truth || nuclei.truth[at] < 0) return null;
   const name = data.lexicon[nuclei.truth[at]], cell = nuclei.cells[at];
-  return { name, right: cell >= 0 && cells.names[cell].trim().toUpperCase() === name };
+  return { name, right: cell >= 0 && plain(cells.names[cell]) === plain(name) };
 }
 
 function drawSpecimen() {
@@ -89,7 +92,7 @@ function showSpecimen(number) {
     rows.push([Number.isFinite(sure) ? sure : nuclei.cells[at] < 0 ? -1 : 2, at]);
   }
   const facts = [`${last - first} nuclei, ${matched} with a cell`];
-  if (consistency !== null) facts.push(`${percent(consistency)} consistent`);
+  if (consistency !== null) facts.push(`${percent(consistency)} confirmed by others`);
   if (rows.some(([sure]) => sure >= 0 && sure <= 1)) facts.push(`${unsure} uncertain`);
   if (named) facts.push(`${percent(1 - wrong / named)} named right`);
   if (note) facts.push(note);

@@ -1,0 +1,81 @@
+"""What confidences mean: the share of right names in each bin of confidence, on four kinds of data.
+
+Run ``python benchmarks/calibration.py``; it needs the real data (``EUTELY_DATA``). Rows: the test
+worms and degraded test worms by the built-in atlas ``celegans-l1`` (built without names from the
+training worms), test worms by an atlas of ten training worms, and simulated specimens. Prints a
+table and writes ``benchmarks/results/calibration.json``. Names are read to count what is right.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from eutely import Annotation, Atlas, Specimen, annotate, build, simulate
+from figures import Figures, keep, table
+from robustness import USUAL, degraded, judged
+from worms import named, worms
+
+RESULTS = Path(__file__).resolve().parent / "results" / "calibration.json"
+
+TEN, TESTED = 10, 50
+"""Training worms of the small atlas, and test worms of each row."""
+
+
+def few_worms() -> tuple[list[Specimen], list[Annotation]]:
+    """Annotate test worms by an atlas of ten training worms, each by itself."""
+    built = build(worms()[:TEN])
+    atlas = named(built.atlas, built.specimens, built.cells)
+    test = list(worms("test2")[:TESTED])
+    return test, annotate(atlas, test, adapt=False)
+
+
+def simulated() -> tuple[list[Specimen], list[Annotation]]:
+    """Annotate simulated specimens with errors by an atlas of others."""
+    errors = {"missing": 0.05, "spurious": 0.05, "shift": 1.0}
+    built = build(simulate(15, cells=200, seed=0, **errors))
+    atlas = named(built.atlas, built.specimens, built.cells)
+    test = simulate(20, cells=200, seed=1, **errors)
+    return test, annotate(atlas, test, adapt=False)
+
+
+def by_built_in(test: list[Specimen]) -> tuple[list[Specimen], list[Annotation]]:
+    """Annotate test worms by the built-in atlas, each by itself."""
+    return test, annotate(Atlas.load("celegans-l1"), test, adapt=False)
+
+
+def figures_of(specimens: list[Specimen], annotations: list[Annotation]) -> Figures:
+    """Return accuracy, calibration, and how often an alternative is likelier than the cell."""
+    found = judged(specimens, annotations)
+    contested = np.concatenate([annotation.contested for annotation in annotations])
+    keys = ("specimens", "accuracy", "calibration_error", "errors_in_least_certain_tenth")
+    confidence, right = found["calibration"]
+    return {
+        **{key: found[key] for key in keys},
+        "contested": float(contested.mean()),
+        "bins": [
+            {"nuclei": count, "confidence": sure, "right": true}
+            for count, sure, true in zip(
+                found["calibration_counts"], confidence, right, strict=True
+            )
+        ],
+    }
+
+
+def main() -> None:
+    """Compute all rows, print them and keep them."""
+    sets = {
+        "test worms": lambda: by_built_in(list(worms("test2")[:TESTED])),
+        "degraded test worms": lambda: by_built_in(degraded("test2", 101, TESTED, **USUAL)),
+        "test worms, atlas of ten": few_worms,
+        "simulated": simulated,
+    }
+    rows = {}
+    for name, compute in sets.items():
+        rows[name] = figures_of(*compute())
+        table(name, rows[name]["bins"])
+        print({key: value for key, value in rows[name].items() if key != "bins"}, flush=True)
+        keep(RESULTS, name, rows[name])
+
+
+if __name__ == "__main__":
+    main()
