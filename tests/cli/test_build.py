@@ -108,7 +108,21 @@ def test_another_organism_is_reported(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run("annotate", "celegans-l1", folder / "new" / "worm001.csv", "-o", tmp_path, "-q")
-    assert "worm001 has 60 nuclei, the atlas 558 cells" in caplog.text
+    assert "worm001 could not be placed" in caplog.text
+
+
+def test_the_handedness_that_the_user_gives_is_taken(folder: Path, tmp_path: Path) -> None:
+    worm = folder / "new" / "worm001.csv"
+    said = run(
+        "annotate", folder / "named.h5", worm, "-o", tmp_path, "--handedness", "mirrored", "-j", 1
+    )
+    assert "worm001: mirrored" in said
+    with (tmp_path / "worm001.csv").open() as file:
+        assert {row["mirrored"] for row in csv.DictReader(file)} == {"1"}
+    with (tmp_path / "annotations.csv").open() as file:
+        header = next(csv.reader(file))
+    assert header[:5] == ["specimen", "id", "cell", "name", "confidence"]
+    assert header[-1] == "mirrored"
 
 
 def test_uncertain_nuclei_stay_empty_on_request(folder: Path, tmp_path: Path) -> None:

@@ -1,11 +1,17 @@
 """Supplement D: the base that others are fitted to, and weights that make most nuclei right."""
 
+import logging
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import eutely
+from eutely.align.harmonise import harmonised
+from eutely.align.shared import shared_maps
 from eutely.config import Config, resolve
 from eutely.config.model import Estimate, Learn
+from eutely.errors import EutelyError
 from eutely.execute import open_executor
 from eutely.find.named import base_maps, find, maps_to
 from toy_frames import frame_of, in_canonical_order, run_in_memory
@@ -109,3 +115,76 @@ def test_weights_are_no_worse_than_equal_ones() -> None:
     assert len(right) == 5
     assert found.weights is not None
     assert found.weights.shape == (3,)
+
+
+def test_shared_cells_undo_mirror_images_and_do_not_stretch_parts() -> None:
+    given = places()
+    expected = given.copy()
+    given[[1, 4]] *= [1.0, 1.0, -1.0]
+    given[2, expected[2, :, 0] < 0] = np.nan  # a front half
+    maps = shared_maps(given)
+    assert [fit is not None and bool(np.linalg.det(fit[0]) < 0) for fit in maps] == [
+        False, True, False, False, True, False,
+    ]  # fmt: skip
+    moved = [points @ fit[0].T + fit[1] for points, fit in zip(given, maps, strict=True) if fit]
+    apart = np.nanstd(moved, axis=0)
+    assert apart.max() < 1.0
+    assert np.ptp(np.nanmean(moved, axis=0), axis=0) == pytest.approx(
+        np.ptp(np.mean(expected, axis=0), axis=0), rel=0.2
+    )
+
+
+def test_a_specimen_that_shares_nothing_has_no_map() -> None:
+    given = places()
+    given[3, 3:] = np.nan
+    assert [fit is None for fit in shared_maps(given)] == [False, False, False, True, False, False]
+
+
+def test_a_named_build_takes_mirrored_and_partial_specimens(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cohort = eutely.simulate(specimens=9, cells=60, variation=0.5, pose="none", seed=4)
+    changed = []
+    for number, one in enumerate(cohort[:8]):
+        along = one.centroids[:, 0]
+        shown = along > np.quantile(along, 0.4) if number in (2, 3) else along > -np.inf
+        factors = [1.0, -1.0, 1.0] if number in (1, 5) else [1.0, 1.0, 1.0]
+        changed.append(replace(one, centroids=one.centroids * factors).take(np.flatnonzero(shown)))
+    with caplog.at_level(logging.INFO, logger="eutely"):
+        built = eutely.build(changed, supervised=True, workers=1)
+    assert [fit.mirrored for fit in built.fits] == [number in (1, 5) for number in range(8)]
+    assert caplog.text.count("is a mirror image of most specimens") == 2
+    assert built.outliers == {}
+    whole = eutely.build(cohort[:8], supervised=True, workers=1).atlas
+    new = cohort[8:]
+    accuracies = [eutely.evaluate(one, new, workers=1).mean for one in (built.atlas, whole)]
+    assert accuracies[0] >= accuracies[1] - 0.04
+    np.testing.assert_allclose(built.atlas.size, whole.size, rtol=0.15)
+
+
+def test_a_cohort_that_does_not_hang_together_is_one_line() -> None:
+    first, second, other = eutely.simulate(specimens=3, cells=40, variation=0.5)
+    other = replace(other, names=tuple(f"other {name}" for name in other.names or ()))
+    with pytest.raises(EutelyError, match="does not hang together"):
+        eutely.build([first, second, other], supervised=True, workers=1)
+
+
+def test_scores_are_harmonised_over_microscopes() -> None:
+    random = np.random.default_rng(2)
+    cells = random.normal(size=(40, 3))
+    nuclei = [np.arange(40, dtype=np.int32)] * 6
+    points = [random.normal(size=(40, 3)) for _ in range(6)]
+    scores = []
+    for here in points:
+        mixing = np.diag(random.uniform(0.5, 2, 3)) + random.normal(0, 0.15, (3, 3))
+        gradient = random.normal(0, 0.3, (3, 3))
+        scores.append(cells @ mixing + here @ gradient + random.normal(size=3))
+
+    def information(values: object) -> float:
+        table = np.array(values)
+        between = table.mean(axis=0).var(axis=0)
+        return float((between / table.var(axis=0).mean(axis=0)).min())
+
+    assert information(harmonised(scores, nuclei, points)) > 5 * information(scores)
+    empty = [np.zeros((40, 0))] * 6
+    assert harmonised(empty, nuclei, points)[0].shape == (40, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from eutely.evaluation import evaluation, score
 from eutely.fit.model import model_of_atlas
 from eutely.frame import Posed
 from eutely.pose import anonymous, oriented, posed
-from eutely.tasks.annotate import PRIOR, fit_specimen, shifted
+from eutely.tasks.annotate import PRIOR, Result, fit_specimen, series_handedness, shifted
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +115,38 @@ def test_progress_counts_specimens_and_those_of_a_series_twice(
 
 def test_no_specimens_no_annotations(atlas: Atlas) -> None:
     assert eutely.annotate(atlas, [], workers=1) == []
+
+
+def results(atlas: Atlas, evidence: list[tuple[float | None, bool]]) -> list[Result]:
+    """Return specimens of given evidence for the mirror image, mirrored or not."""
+    (one,) = eutely.simulate(specimens=1, cells=60, variation=0.5, seed=4)
+    specimen = posed(oriented(anonymous(one, "new")), atlas.size, atlas.features)
+    fit = fit_specimen(atlas, model_of_atlas(atlas), specimen)
+    return [
+        Result(
+            specimen,
+            fit.warped * [1.0, 1.0, -1.0 if mirrored else 1.0],
+            replace(fit, mirror=mirror),
+            3.0,
+        )
+        for mirror, mirrored in evidence
+    ]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        ([(None, True), (-3.0, False)], True),  # one is certain
+        ([(20.0, True), (15.0, True), (-10.0, False)], True),
+        ([(6.0, True), (-20.0, False)], False),
+        ([(3.0, False)], False),  # as they are unless there is evidence
+        ([(None, True), (None, False), (9.0, True)], None),  # certain, and not one series
+        ([(60.0, True), (-60.0, False), (9.0, True)], None),
+        ([(None, True), (None, True)], None),  # no doubt
+        ([], None),
+    ],
+)
+def test_a_series_settles_its_handedness_together(
+    atlas: Atlas, evidence: list[tuple[float | None, bool]], expected: bool | None
+) -> None:
+    assert series_handedness(results(atlas, evidence)) == expected
