@@ -46,6 +46,9 @@ TEXTS = ("name", "unit", "alternatives", *COHORT)
 ANNOTATED = ("cell", "confidence")
 """Columns that, together, say what an atlas made of a nucleus; they are no features."""
 
+BESIDES = "mirrored"
+"""Column about the specimen that comes with them, and is no feature either."""
+
 
 def read_table(path: Path, name: str) -> list[Specimen]:
     """Read the specimens of a table.
@@ -102,9 +105,9 @@ def _plain(table: Columns) -> Columns:
 def _features(table: Columns) -> dict[str, NDArray[np.float64]]:
     """Return the other columns that contain only numbers."""
     features, ignored = {}, []
-    annotated = set(ANNOTATED) <= set(table.fields)
+    annotated = {*ANNOTATED, BESIDES} if set(ANNOTATED) <= set(table.fields) else set()
     for key in table.fields:
-        if key in RESERVED or not key or (annotated and key in ANNOTATED) or INDEX.fullmatch(key):
+        if key in RESERVED or not key or key in annotated or INDEX.fullmatch(key):
             continue
         try:
             features[key] = floats(table.fields[key])
@@ -211,7 +214,7 @@ def _texts(column: Sequence[Any]) -> list[str]:
 def _columns(cohort: Sequence[Specimen], named: bool) -> dict[str, list[Any]]:
     """Return the columns as Python values, None where unknown; ``named`` adds ``specimen``."""
     features = list(dict.fromkeys(key for specimen in cohort for key in specimen.features))
-    taken = RESERVED | (set(ANNOTATED) if set(ANNOTATED) <= set(features) else set())
+    taken = RESERVED | ({*ANNOTATED, BESIDES} if set(ANNOTATED) <= set(features) else set())
     for key in features:
         other = INDEX.fullmatch(key) or key.lower() in ("name", *COHORT)
         if key in taken or not key or key != key.strip() or other:
