@@ -10,9 +10,9 @@ from eutely.fit.place import MIRROR, Fit, warp_pose
 from eutely.frame import Points
 from eutely.solver.softassign import squared_distances
 
-ASYMMETRIC = 3.0
-"""Asymmetry from which an atlas shows handedness. Symmetric simulated animals have 1 to 2.3, heads
-4 to 8, whole worms 100."""
+ASYMMETRIC = 4.0
+"""Asymmetry from which an atlas shows handedness. Symmetric simulated animals have 1 to 2.6, heads
+8 to 11, whole worms 16 to 110."""
 
 UNPAIRED = 25.0
 """Squared distance that stands for a cell without a mirror image, in variances."""
@@ -30,9 +30,9 @@ def mirror_fit(model: Model) -> Fit:
 def asymmetry(model: Model, seen: NDArray[np.int64]) -> float:
     """Return how much farther cells are from mirror images of cells than chance explains.
 
-    The mean squared distance in variances of the cells, relative to that of two symmetric cells
-    whose places were estimated from as many specimens as ``seen`` (m,) says. 1 for a symmetric
-    animal: its specimens are as likely as their mirror images, whatever they are.
+    The mean squared distance in variances of the cells, each counted as often as it is present,
+    relative to that of two symmetric cells whose places were estimated from as many specimens as
+    ``seen`` (m,) says. 1 for a symmetric animal: specimens are as likely as their mirror images.
     """
     fit = mirror_fit(model)
     cells = np.flatnonzero(fit.nuclei >= 0)
@@ -40,10 +40,12 @@ def asymmetry(model: Model, seen: NDArray[np.int64]) -> float:
     squared = squared_distances(
         model.means[cells], model.centres.whitening[cells], fit.warped[images]
     )
-    chance = 3 / np.maximum(seen[cells], 1) + 3 / np.maximum(seen[images], 1)
+    noise, presence = 3 / np.maximum(seen, 1), model.background.presence
+    weights = np.minimum(presence[cells], presence[images])
+    chance = weights @ (noise[cells] + noise[images])
     unpaired = np.flatnonzero(fit.nuclei < 0)
-    apart = squared.sum() + UNPAIRED * model.background.presence[unpaired].sum()
-    return float(apart / (chance.sum() + (6 / np.maximum(seen[unpaired], 1)).sum()))
+    apart = weights @ squared + UNPAIRED * presence[unpaired].sum()
+    return float(apart / (chance + 2 * presence[unpaired] @ noise[unpaired]))
 
 
 def is_mirrored(points: Points, places: Points) -> bool:
