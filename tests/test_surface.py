@@ -141,7 +141,7 @@ def test_annotations_are_tables(built: Built) -> None:
     (annotation,) = eutely.annotate(built.atlas, [new], workers=1)
     assert isinstance(annotation, Annotation)
     table = annotation.to_frame()
-    columns = ["specimen", "id", "cell", "name", "confidence", "x", "y", "z"]
+    columns = ["specimen", "id", "cell", "name", "confidence", "x", "y", "z", "mirrored"]
     assert list(table.columns) == columns
     assert len(table) == len(new)
     assert (table["specimen"] == new.name).all()

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 LISTED = 3
 """Alternatives that tables list unless the user says otherwise."""
 
+SHOWN = 0.5
+"""Probability, relative to the highest one, from which a cell counts as in view."""
+
+END = 0.05
+"""Share of the length of the atlas within which a view reaches an end."""
+
 
 class NucleusCells(NamedTuple):
     """The cells of ``n`` nuclei of one specimen, before they are given ids and names.
@@ -111,6 +117,17 @@ class Annotation:
         """Return the same with at most ``count`` alternatives per nucleus."""
         return replace(self, alternatives=tuple(row[:count] for row in self.alternatives))
 
+    def note(self, atlas: Atlas) -> str:
+        """Return such as "mirrored; shows the front 58% of the atlas, 312 of 558 cells".
+
+        "" for a whole specimen that is no mirror image.
+        """
+        notes = ["mirrored"] if self.mirrored else []
+        if self.view is not None and self.view.max(initial=0.0) > 0:
+            shown = self.view >= SHOWN * self.view.max()
+            notes.append(f"shows {_part(atlas, shown)}, {shown.sum()} of {len(atlas)} cells")
+        return "; ".join(notes)
+
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas table, one row per nucleus in input order.
 
@@ -166,3 +183,17 @@ def annotation(
         nuclei.cost / len(atlas),
         nuclei.places[back],
     )
+
+
+def _part(atlas: Atlas, shown: NDArray[np.bool_]) -> str:
+    """Return which part of the atlas has the cells in view (m,); the head is in front."""
+    along = atlas.means[:, 0]
+    length = max(float(np.ptp(along)), 1e-12)
+    behind = float(along[shown].min() - along.min()) / length
+    ahead = float(along.max() - along[shown].max()) / length
+    share = f"{1 - behind - ahead:.0%} of the atlas"
+    if behind <= END and ahead <= END:
+        return "the whole length of the atlas"
+    if ahead <= END:
+        return f"the front {share}"
+    return f"the back {share}" if behind <= END else f"a middle {share}"

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import eutely
-from eutely.align.harmonise import harmonised
-from eutely.align.shared import shared_maps
+from eutely.align.shared import harmonised, shared_maps
 from eutely.config import Config, resolve
 from eutely.config.model import Estimate, Learn
 from eutely.errors import EutelyError

@@ -14,7 +14,6 @@ from eutely.errors import EutelyError
 from eutely.evaluation import score
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.outliers import outliers
-from eutely.tasks.views import view_note
 
 MIRROR = np.array([1.0, -1.0, 1.0])
 
@@ -81,7 +80,7 @@ def test_a_mirror_image_at_any_scale_gets_the_same_names(
     annotation = annotated(atlas, new)
     assert annotation.mirrored == mirror
     assert right(new, annotation) > 0.95
-    assert annotation.view is None or view_note(annotation, atlas).count("whole length")
+    assert annotation.view is None or annotation.note(atlas).count("whole length")
     assert outliers([annotation], len(atlas)) == {}
 
 
@@ -97,7 +96,7 @@ def test_a_part_is_named_and_its_view_is_said(
     assert right(new, annotation) > 0.9
     assert annotation.view is not None
     assert annotation.view.shape == (len(atlas),)
-    assert f"{part} " in view_note(annotation, atlas)
+    assert f"{part} " in annotation.note(atlas)
     assert outliers([annotation], len(atlas)) == {}
 
 

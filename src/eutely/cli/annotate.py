@@ -121,7 +121,6 @@ def annotate(
     from eutely.tasks.annotate import annotate as annotate_specimens
     from eutely.tasks.outputs import PAGE, report_of_annotations, write_annotated_page
     from eutely.tasks.relabel import with_minimum, write_label_copies
-    from eutely.tasks.views import view_note
 
     check_folder(output)
     refuse_folder(output, inputs)
@@ -170,7 +169,7 @@ def annotate(
             write_label_copies(output / FOLDER, copies, chosen, cells.names, progress)
     content = report_of_annotations(annotations, cells, specimens, command(), known)
     write_annotated_page(output, cells, content)
-    notes = {annotation.specimen: view_note(annotation, cells) for annotation in annotations}
+    notes = {annotation.specimen: annotation.note(cells) for annotation in annotations}
     numbers = summary(annotations, output, notes)
     if json_summary:
         typer.echo(json.dumps(numbers, indent=1))

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from optuna.distributions import FloatDistribution
 
 from eutely.align.affine import FEWEST_MATCHES, Map, least_squares
-from eutely.align.harmonise import harmonised
-from eutely.align.shared import shared_maps
+from eutely.align.shared import harmonised, shared_maps
 from eutely.align.warp import warped_to_mean
 from eutely.atlas import Atlas
 from eutely.cells import Cells

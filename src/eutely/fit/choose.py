@@ -12,8 +12,7 @@ from eutely.align.affine import least_squares
 from eutely.align.target import ALL_MATCHED, POSE_FREEDOM
 from eutely.align.warp import rewarp
 from eutely.cliques import UNMATCHED
-from eutely.fit.evidence import PLACED, support, surprise
-from eutely.fit.hand import is_mirrored, mirror_fit
+from eutely.fit.evidence import PLACED, is_mirrored, mirror_fit, support, surprise
 from eutely.fit.model import Model
 from eutely.fit.place import (
     REFITS,

@@ -13,7 +13,7 @@ smaller and smaller widths of the mixture, and the best of these are returned.
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,9 @@ from scipy.ndimage import gaussian_filter
 from scipy.spatial import KDTree
 
 from eutely.features import rank_costs
-from eutely.fit.mixture import grid_sums, mixture
 from eutely.fit.model import Model
 from eutely.frame import Points
+from eutely.kernel import kernel
 
 ROLLS = 12
 """Rolls that are tried all around."""
@@ -52,6 +52,9 @@ DOUBT, DOUBTFUL = 0.1, 10.0
 
 THOROUGH = (400, 36, 12)
 """Poses that are kept where no pose fitted before."""
+
+REACH = 3.5
+"""Distance, in standard deviations, beyond which a cell does not explain a nucleus."""
 
 OUTLIERS = 0.02
 """Share of the nuclei that may be anywhere."""
@@ -191,7 +194,7 @@ def _grid(model: Model, unposed: Unposed, *, hand: bool, thorough: bool) -> list
         inside = np.maximum(totals[last] - totals[first], 1e-3)
         centre = (across[last] - across[first]) / inside[:, None]
         moves = np.column_stack([shifts, centre - size * (points @ turn[1:].T).mean(axis=0)])
-        sums = grid_sums(witnesses @ (size * turn).T, moves, density, low, 0.5 * spacing)
+        sums = _grid_sums(witnesses @ (size * turn).T, moves, density, low, 0.5 * spacing)
         share = np.minimum(len(points) / inside, 1.0)
         logs = sums / len(witnesses) + np.log(share) + 3 * np.log(size)
         if scale is not None:
@@ -259,7 +262,7 @@ def _mixed(
     order = np.argsort(means[:, 0], kind="stable")
     costs = np.zeros((0, 0)) if extra is None else np.ascontiguousarray(extra[order])
     noise = OUTLIERS * share * np.exp(background.density)
-    targets, weights, total = mixture(
+    targets, weights, total = _mixture(
         np.ascontiguousarray(means[order]), share * prior[order], posed, costs, variance, noise
     )
     return targets, weights, float(total)
@@ -316,3 +319,66 @@ def in_view(model: Model, nuclei: NDArray[np.int32], count: int) -> NDArray[np.f
     within = np.clip((share / inside - OUT) / (IN - OUT), 0.0, 1.0)
     seen = min(count / float((presence * within).sum()), 1.0)
     return np.asarray(np.maximum((1.0 if seen > WHOLE else seen) * within, UNSEEN))
+
+
+@kernel
+def _grid_sums(points: Any, moves: Any, density: Any, low: Any, step: float) -> Any:
+    """Return (k,), the sum of a log-density over points (n, 3), for each of the moves (k, 3).
+
+    ``density`` (a, b, c) holds the log-density in cubes of the edge length ``step``, from the
+    corner ``low`` (3,) on; outside it has its lowest value.
+    """
+    sums = np.empty(len(moves))
+    a, b, c = density.shape
+    outside = density.min()
+    for k in range(len(moves)):
+        total = 0.0
+        for j in range(len(points)):
+            x = int(np.floor((points[j, 0] + moves[k, 0] - low[0]) / step))
+            y = int(np.floor((points[j, 1] + moves[k, 1] - low[1]) / step))
+            z = int(np.floor((points[j, 2] + moves[k, 2] - low[2]) / step))
+            if 0 <= x < a and 0 <= y < b and 0 <= z < c:
+                total += density[x, y, z]
+            else:
+                total += outside
+        sums[k] = total
+    return sums
+
+
+@kernel
+def _mixture(means: Any, prior: Any, points: Any, extra: Any, variance: float, noise: float) -> Any:
+    """Return where the cells of points are on average, (n, 3), how surely, (n,), and the score.
+
+    The score is the sum of the log-density of points (n, 3) under cells at ``means`` (m, 3), which
+    ascend in x, with weights ``prior`` (m,), costs of features ``extra`` (m, n) or (0, 0), and
+    ``noise``, the density of points that are no cell.
+    """
+    n = len(points)
+    targets = np.zeros((n, 3))
+    weights = np.zeros(n)
+    height = (2 * np.pi * variance) ** -1.5
+    reach = REACH * np.sqrt(variance)
+    score = 0.0
+    for j in range(n):
+        low = np.searchsorted(means[:, 0], points[j, 0] - reach)
+        high = np.searchsorted(means[:, 0], points[j, 0] + reach)
+        total = 0.0
+        for i in range(low, high):
+            squared = 0.0
+            for a in range(3):
+                squared += (points[j, a] - means[i, a]) ** 2
+            if squared > reach * reach:
+                continue
+            cost = 0.5 * squared / variance
+            if len(extra):
+                cost += extra[i, j]
+            value = prior[i] * height * np.exp(-cost)
+            total += value
+            for a in range(3):
+                targets[j, a] += value * means[i, a]
+        if total > 0:
+            for a in range(3):
+                targets[j, a] /= total
+        weights[j] = total / (total + noise)
+        score += np.log(total + noise)
+    return targets, weights, score

@@ -17,8 +17,7 @@ from eutely.errors import AtlasError, EutelyError
 from eutely.estimate import robust_gaussians
 from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.fit.choose import AS_IS, place_again, place_in_view
-from eutely.fit.evidence import PLACED, support, trust
-from eutely.fit.hand import ASYMMETRIC, asymmetry, is_mirrored
+from eutely.fit.evidence import ASYMMETRIC, PLACED, asymmetry, is_mirrored, support, trust
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import MIRROR, Fit, nucleus_cells, place
 from eutely.fit.quadratic import place_by_offsets

@@ -22,7 +22,7 @@ from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
 from eutely.fit import place
-from eutely.fit.hand import is_mirrored
+from eutely.fit.evidence import is_mirrored
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import nucleus_cells
 from eutely.frame import Frame, Posed, canonical_order

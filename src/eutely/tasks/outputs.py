@@ -27,7 +27,6 @@ from eutely.store.files import read_record, write_record
 from eutely.store.folder import RunFolder, versions
 from eutely.tasks.outliers import outliers, warn
 from eutely.tasks.pins import Pins
-from eutely.tasks.views import view_note
 
 if TYPE_CHECKING:
     from eutely.tasks.build import Built
@@ -105,7 +104,7 @@ def report_of_build(
                 fit.alternatives,
                 float(consistency),
                 built.outliers.get(specimen.name, ""),
-                view_note(fit, built.atlas),
+                fit.note(built.atlas),
             )
             for specimen, cells, fit, consistency in rows
         ),
@@ -171,7 +170,7 @@ def report_of_annotations(
                 specimen.names or (),
                 annotation.alternatives,
                 outlier=unlike.get(annotation.specimen, ""),
-                note=view_note(annotation, atlas),
+                note=annotation.note(atlas),
             )
             for specimen, annotation in zip(specimens, annotations, strict=True)
         ),
