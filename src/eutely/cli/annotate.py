@@ -33,6 +33,7 @@ from eutely.cli.common import (
     start_log,
     threads_or_dask,
 )
+from eutely.cli.progress import Stop
 from eutely.errors import EutelyError
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ def annotate(
         write_annotations(
             annotations, cells.names, output, min_confidence, specimens=specimens, table=table
         )
+        Stop.kept = f"the tables in {output} are complete"
         if labels:
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
             copies = volumes_of(files, readings, voxel_size)
