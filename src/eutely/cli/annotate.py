@@ -132,7 +132,7 @@ def annotate(
             "%s has no names: the column name will be empty; give its cells names with "
             "'eutely name %s NAMED_SPECIMENS'", atlas, atlas,
         )  # fmt: skip
-    with progress_of("annotate", quiet) as progress:
+    with progress_of("labels" if labels else "annotate", quiet) as progress:
         annotations = annotate_specimens(
             cells,
             specimens,

@@ -68,6 +68,9 @@ CHECK = Step("checking each specimen", 12, (
 ))  # fmt: skip
 WRITE = Step("writing atlas and page", 3, ("writing",))
 
+MATCH = Step("matching with the atlas", 90, ("matching",))
+TABLES = Step("writing tables", 3, ("writing",))
+
 PLANS = {
     "refine": (
         ORIENT,
@@ -97,12 +100,9 @@ PLANS = {
         CHECK,
         WRITE,
     ),
-    "annotate": (
-        Step("matching with the atlas", 90, ("matching",)),
-        Step("copying label volumes", 5, ("copying label volumes",)),
-        Step("writing tables", 5, ("writing",)),
-    ),
-    "match": (Step("matching with the atlas", 100, ("matching",)),),
+    "annotate": (MATCH, TABLES),
+    "labels": (MATCH, TABLES, Step("copying label volumes", 10, ("copying label volumes",))),
+    "match": (MATCH,),
     "figures": (Step("drawing figures", 100, ("drawing figures",)),),
     "read": (Step("reading files", 100, (READING,)),),
 }  # fmt: skip
