@@ -61,6 +61,7 @@ def content(folder: Path) -> dict[str, bytes]:
         "annotate atlas.h5 linked -o worms",
         "annotate atlas.h5 beside/worm001.tif -o beside",
         "name atlas.h5 volumes/worm001.tif --names names.csv -o names.csv",
+        "check worms --json worms/worm001.csv",
         "extract worms -o worms",
         "extract worms/worm002.csv -o worms",
         "extract volumes -o volumes",

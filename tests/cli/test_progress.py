@@ -82,7 +82,7 @@ def test_a_terminal_gets_one_line(tmp_path: Path) -> None:
         with watched(PLANS["annotate"], console, quiet=False) as progress:
             progress("matching", 1, 2, "")
     shown = (tmp_path / "out").read_text()
-    assert "step 1 of 3: matching with the atlas, 1 of 2" in shown
+    assert "step 1 of 2: matching with the atlas, 1 of 2" in shown
 
 
 def test_every_line_fits_into_80_columns_with_its_bar() -> None:

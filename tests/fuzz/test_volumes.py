@@ -259,6 +259,21 @@ def test_datasets_of_hdf5(tmp_path, monkeypatch, write, named):
     refused(f"{path}:labels" if named else path)
 
 
+def test_a_heap_of_texts_in_which_hdf5_runs_in_a_circle(tmp_path):
+    path = tmp_path / "worm.h5"
+    with h5py.File(path, "w") as file:
+        tags('{"axes": [{"key": "z"}, {"key": "y"}, {"key": "x"}]}')(file)
+        file["labels"].attrs["element_size_um"] = SIZE[::-1]
+    data = bytearray(path.read_bytes())
+    heap = data.index(b"GCOL")
+    size = int.from_bytes(data[heap + 24 : heap + 32], "little")
+    rest = heap + 32 + -(-size // 8) * 8
+    assert data[rest : rest + 2] == b"\0\0", "what is left of the heap"
+    data[rest + 8 : rest + 16] = bytes(8)
+    path.write_bytes(data)
+    refused(path, "texts in a heap")
+
+
 def test_links_of_zarr(tmp_path):
     for number, make in enumerate((lambda p: p.symlink_to("/etc/hostname"), os.mkfifo)):
         path = tmp_path / f"{number}.zarr"

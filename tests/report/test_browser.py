@@ -172,3 +172,27 @@ def test_an_atlas_alone_draws(browser: Any, tmp_path: Path) -> None:
     assert opened.colours("atlas") > 500
     assert opened.messages == []
     assert opened.requests == [path.as_uri()]
+
+
+def test_a_phone_shows_controls_beside_the_view_and_readable_charts(
+    browser: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(render(*toy_report(6, 20)), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    overlaps = page.evaluate(
+        """() => [...document.querySelectorAll(".frame")].map((frame) => {
+            const tools = frame.querySelector(".tools").getBoundingClientRect();
+            return tools.bottom > frame.querySelector(".stage").getBoundingClientRect().top;
+        })"""
+    )
+    assert overlaps == [False, False]
+    sizes = page.evaluate(
+        """() => [...document.querySelectorAll("figure svg")].filter((svg) => svg.clientWidth > 0)
+            .map((svg) => 12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""
+    )
+    assert len(sizes) >= 6
+    assert min(sizes) >= 9  # pixels of the text of the charts
+    page.close()

@@ -106,7 +106,7 @@ def test_the_total_counts_every_run_of_a_step() -> None:
     atlas, _ = toy_cohort(3, 20)
     page = render(atlas, Report(timings=(("round", 20.0), ("fit", 5.0), ("round", 30.0))))
     assert "55 s in all" in page
-    assert page.count(">round<") == 2
+    assert page.count(">round<") == 4  # two bars, in the wide and in the slim figure
 
 
 def test_an_atlas_alone_has_a_page() -> None:
@@ -163,3 +163,18 @@ def test_a_report_of_another_atlas_is_refused() -> None:
     wrong = replace(shown[0], cells=shown[0].cells + 20)
     with pytest.raises(EutelyError, match="another atlas"):
         render(atlas, Report(specimens=(wrong,)))
+
+
+def test_pins_are_listed_and_escaped() -> None:
+    atlas, shown = toy_cohort(2, 20)
+    pins = (("worm001", 3, "<b>"), ("worm001", 4, ""))
+    page = render(atlas, Report(specimens=shown, pins=pins))
+    assert "2 pinned nuclei" in page
+    assert "<td>3</td><td>&lt;b&gt;</td>" in page
+    assert "(no cell)" in page
+
+
+def test_true_names_keep_their_spelling() -> None:
+    atlas, report = toy_report(3, 20)
+    lexicon = data_of(render(atlas, report))["lexicon"]
+    assert set(lexicon) == set(report.specimens[0].names)

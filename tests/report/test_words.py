@@ -55,3 +55,14 @@ def test_what_is_not_known_has_no_tile() -> None:
 )
 def test_times_are_readable(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_confident_and_uncertain_nuclei_add_up() -> None:
+    atlas, report = toy_report(6, 60)
+    tile = next(tile for tile in tiles(atlas, report) if tile.what == "confident")
+    confidence = np.concatenate([shown.confidence for shown in report.specimens])
+    matched = int(np.isfinite(confidence).sum())
+    uncertain = int((confidence < 0.5).sum())
+    assert tile.value == str(matched - uncertain)
+    assert f"{uncertain} uncertain" in tile.more
+    assert "mean confidence" in tile.more

@@ -78,8 +78,11 @@ def test_pins_are_remembered_and_can_be_taken_back(tmp_path: Path, cohort: list[
     assert pinned[2] == -1
     again = eutely.build(cohort, run, config=CONFIG, workers=1)
     assert cells(again) == pinned
+    row = f"<td>{first.name}</td><td>{first.ids[0]}</td><td>A</td>"
+    assert row in (run / "report.html").read_text(encoding="utf-8")
     without = eutely.build(cohort, run, config=CONFIG, pins={}, workers=1)
     assert cells(without)[2] != -1
+    assert row not in (run / "report.html").read_text(encoding="utf-8")
     assert not (run / "pins.csv").exists()
     assert (run / "pins.csv.bak").exists()
     fresh = eutely.build(cohort, config=CONFIG, workers=1)

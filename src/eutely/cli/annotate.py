@@ -33,6 +33,7 @@ from eutely.cli.common import (
     start_log,
     threads_or_dask,
 )
+from eutely.cli.progress import Stop
 from eutely.errors import EutelyError
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def annotate(
             "%s has no names: the column name will be empty; give its cells names with "
             "'eutely name %s NAMED_SPECIMENS'", atlas, atlas,
         )  # fmt: skip
-    with progress_of("annotate", quiet) as progress:
+    with progress_of("labels" if labels else "annotate", quiet) as progress:
         annotations = annotate_specimens(
             cells,
             specimens,
@@ -163,6 +164,7 @@ def annotate(
         write_annotations(
             annotations, cells.names, output, min_confidence, specimens=specimens, table=table
         )
+        Stop.kept = f"the tables in {output} are complete"
         if labels:
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
             copies = volumes_of(files, readings, voxel_size)

@@ -18,6 +18,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     counted,
+    files_read,
     out,
     refusal,
     say,
@@ -70,8 +71,12 @@ def check(
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
     from eutely.io.read import cohort_problems
+    from eutely.io.written import refuse_other_kind, refuse_to_replace
     from eutely.tasks.check import examine, summarised
 
+    if json_file is not None:
+        refuse_to_replace([json_file], files_read(inputs, names))
+        refuse_other_kind(json_file)
     known = None if atlas is None else open_atlas(atlas)
     found = survey_inputs(inputs, voxel_size, quiet)
     readings = list(found.readings)

@@ -6,6 +6,7 @@ it is and how long the rest will take; elsewhere each step gets a plain line wit
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -28,8 +29,8 @@ EVERY = 30.0
 PATIENCE = 5.0
 """Seconds after which work in a single step is shown as plain lines at all."""
 
-GRACE = 2.0
-"""Seconds that running work gets to end after Ctrl-C."""
+GRACE = 10.0
+"""Seconds that processes of Dask get to end after Ctrl-C."""
 
 FEWEST = 0.03
 """Share of the work from which the rest can be estimated."""
@@ -67,6 +68,9 @@ CHECK = Step("checking each specimen", 12, (
 ))  # fmt: skip
 WRITE = Step("writing atlas and page", 3, ("writing",))
 
+MATCH = Step("matching with the atlas", 90, ("matching",))
+TABLES = Step("writing tables", 3, ("writing",))
+
 PLANS = {
     "refine": (
         ORIENT,
@@ -96,12 +100,9 @@ PLANS = {
         CHECK,
         WRITE,
     ),
-    "annotate": (
-        Step("matching with the atlas", 90, ("matching",)),
-        Step("copying label volumes", 5, ("copying label volumes",)),
-        Step("writing tables", 5, ("writing",)),
-    ),
-    "match": (Step("matching with the atlas", 100, ("matching",)),),
+    "annotate": (MATCH, TABLES),
+    "labels": (MATCH, TABLES, Step("copying label volumes", 10, ("copying label volumes",))),
+    "match": (MATCH,),
     "figures": (Step("drawing figures", 100, ("drawing figures",)),),
     "read": (Step("reading files", 100, (READING,)),),
 }  # fmt: skip
@@ -253,15 +254,20 @@ class Stop:
 
 @contextmanager
 def stopping(say: Callable[[str], None]) -> Iterator[None]:
-    """Answer Ctrl-C at once with one line, then end: running work gets ``GRACE`` seconds.
+    """Answer Ctrl-C at once with one line, and end.
 
-    Whatever is written appears completely or not at all, so ending at once loses nothing.
+    Whatever is written appears completely or not at all, so ending at once loses nothing. Only
+    processes of Dask get ``GRACE`` seconds to end by themselves.
     """
 
     def stop(number: int, frame: Any) -> None:  # noqa: ARG001
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         say(f"stopped; {Stop.kept}")
+        sys.stdout.flush()
         sys.stderr.flush()
+        if not multiprocessing.active_children():
+            os._exit(130)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what breaks now is of no interest
         end = threading.Timer(GRACE, os._exit, (130,))
         end.daemon = True
         end.start()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eutely.cli.common import Quiet, Verbose, check_folder, say, start_log
+from eutely.cli.common import Quiet, Verbose, check_folder, counted, say, start_log
 from eutely.errors import EutelyError, WriteError
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def simulate(
     )
     write_cohort(cohort, output, parameters, format=format, voxel_size=voxel_size, names=names)
     if not quiet:
-        kind = "label volumes" if volume else "tables"
+        files = counted(len(cohort), "label volume" if volume else "table")
         where = "" if names and not volume else f" (truth in {output / TRUTH})"
-        say(f"{len(cohort)} {kind} in {output}{where}; next: eutely check {output}")
+        say(f"{files} in {output}{where}; next: eutely check {output}")
 
 
 def write_cohort(

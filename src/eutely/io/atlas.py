@@ -12,7 +12,7 @@ import numpy as np
 
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, ReadError, WriteError
-from eutely.io.hdf5_gate import check_dataset, chunk_count, linked, stored_chunks
+from eutely.io.hdf5_gate import check_dataset, check_heaps, chunk_count, linked, stored_chunks
 from eutely.io.limits import DEFLATE, budget, check_memory, check_regular, sized
 from eutely.io.whole import whole
 
@@ -89,6 +89,7 @@ def read_atlas(path: Path | str) -> Atlas:
         )
     check_regular(place)
     try:
+        check_heaps(place)
         with h5py.File(place, "r") as file:
             return _read(file, place)
     except BROKEN as error:

@@ -1,6 +1,7 @@
 """The gate of HDF5 files: links stay in the file, and data are stored in it."""
 
 import math
+import mmap
 import zlib
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,9 @@ from typing import Any
 
 from eutely.errors import ReadError
 from eutely.io.limits import DEFLATE, budget, check_deflated, check_unpacked
+
+HEAP = b"GCOL\x01\0\0\0"
+"""Beginning of a heap, in which HDF5 keeps texts of any length."""
 
 MOST_LINKS = 16
 """Soft links that are followed to one dataset."""
@@ -91,3 +95,47 @@ def chunk_count(dataset: Any) -> int:
 
 def _raw(dataset: Any, offset: tuple[int, ...]) -> bytes:
     return bytes(dataset.id.read_direct_chunk(offset)[1])
+
+
+def is_text(node: Any, key: str) -> bool:
+    """Return whether an attribute is text (or else) of any length, which lies in a heap."""
+    import h5py
+
+    kind = node.attrs.get_id(key).get_type()
+    if isinstance(kind, h5py.h5t.TypeStringID):
+        return bool(kind.is_variable_str())
+    return not isinstance(kind, h5py.h5t.TypeFloatID | h5py.h5t.TypeIntegerID)
+
+
+def check_heaps(place: Path, apart: tuple[int, int] = (0, 0)) -> None:
+    """Raise a ReadError if a heap is damaged in a way that lets HDF5 run in a circle.
+
+    Parameters
+    ----------
+    place
+        of the file.
+    apart
+        first byte of a region without heaps, and the one after it.
+    """
+    with place.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for start, end in ((0, apart[0]), (apart[1], len(data))):
+            at = data.find(HEAP, start, end)
+            while at >= 0:
+                if not _walks(data, at):
+                    raise ReadError(f"cannot read {place}: damaged or cut off (texts in a heap)")
+                at = data.find(HEAP, at + len(HEAP), end)
+
+
+def _walks(data: mmap.mmap, start: int) -> bool:
+    """Return whether the objects of a heap follow each other up to its end."""
+    end = start + int.from_bytes(data[start + 8 : start + 16], "little")
+    at = start + 16
+    while at + 16 <= end <= len(data):
+        index = int.from_bytes(data[at : at + 2], "little")
+        size = int.from_bytes(data[at + 8 : at + 16], "little")
+        # The object 0 is what is left, its head included.
+        step = 16 + -(-size // 8) * 8 if index else size
+        if step < 16:
+            return False
+        at += step
+    return at <= end <= len(data)

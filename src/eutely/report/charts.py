@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -14,6 +14,9 @@ from eutely.report.words import duration, percent
 
 FEWEST_FOR_OUTLINE = 5
 """With fewer specimens than this, a distribution is shown by its dots alone."""
+
+SLIM = 380
+"""Width of figures for phones, about that of their screens: text keeps its size."""
 
 ROW_HEIGHT = 26
 """Height of one bar of the figure of times, with the space around it."""
@@ -166,7 +169,18 @@ def _widened(span: tuple[float, float]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def ranked_dots(ranked: Ranked, numbers: Mapping[str, int]) -> Markup:
+def both(draw: Callable[[bool], Markup]) -> Markup:
+    """Return a figure twice, for wide screens and for phones; the style shows one of them.
+
+    ``draw`` is told whether to draw it slim.
+    """
+    parts = zip(("wide", "slim"), (draw(False), draw(True)), strict=True)
+    return Markup("").join(
+        Markup('<div class="{}">{}</div>').format(kind, figure) for kind, figure in parts
+    )
+
+
+def ranked_dots(ranked: Ranked, numbers: Mapping[str, int], slim: bool = False) -> Markup:
     """Draw one dot per specimen, lowest value first; marked specimens with their names.
 
     Parameters
@@ -175,43 +189,56 @@ def ranked_dots(ranked: Ranked, numbers: Mapping[str, int]) -> Markup:
         what to draw; at least one specimen.
     numbers
         specimen -> its number on the page, so that a click on a dot shows the specimen.
+    slim
+        draw it for a phone.
     """
     count, low = len(ranked.values), float(ranked.values.min())
     frame = Frame(
         (-0.5, count - 0.5),
         (max(0.0, low - 0.05), 1.0),
-        width=1120,
+        width=SLIM if slim else 1120,
         height=260,
-        margins=(14, 110, 34, 74),
+        margins=(14, 12, 34, 64) if slim else (14, 110, 34, 74),
     )
     frame.axes(
         "specimens, least consistent first", "nuclei confirmed", in_percent=True, ticks_across=0
     )
     middle = float(np.median(ranked.values))
     frame.line([(-0.5, middle), (count - 0.5, middle)], "median")
-    end = frame.width - frame.right + 8
-    frame.text(end, frame.up(middle) + 4, f"median {percent(middle)}", "tick")
+    end, words = frame.width - frame.right, f"median {percent(middle)}"
+    if slim:
+        frame.text(end, frame.up(middle) + 16, words, "tick end")
+    else:
+        frame.text(end + 8, frame.up(middle) + 4, words, "tick")
     named = np.flatnonzero(ranked.marked)[:NAMED_OUTLIERS].tolist()
     for place, (name, value, marked) in enumerate(zip(*ranked, strict=True)):
         kind = "dot odd" if marked else "dot"
         frame.dot(place, value, f"{name}: {percent(value)}", kind, _link(name, numbers))
         if place in named:
-            frame.text(frame.across(place) + 8, frame.up(value) + 4, name, "note")
+            right = slim and place > count / 2
+            x = frame.across(place) + (-8 if right else 8)
+            frame.text(x, frame.up(value) + 4, name, "note end" if right else "note")
     return frame.svg("consistency of each specimen")
 
 
-def violin(shape: Violin, numbers: Mapping[str, int]) -> Markup:
+def violin(shape: Violin, numbers: Mapping[str, int], slim: bool = False) -> Markup:
     """Draw a horizontal violin with one dot per specimen and a line at the mean.
 
     Parameters
     ----------
     shape
         what to draw; values are shares.
-    numbers
+    numbers, slim
         see `ranked_dots`.
     """
     low, high = max(0.0, float(shape.grid[0])), min(1.0, float(shape.grid[-1]))
-    frame = Frame((low, high), (-1.15, 1.15), width=1120, height=230, margins=(10, 30, 42, 30))
+    frame = Frame(
+        (low, high),
+        (-1.15, 1.15),
+        width=SLIM if slim else 1120,
+        height=230,
+        margins=(10, 18, 42, 18) if slim else (10, 30, 42, 30),
+    )
     upper = [
         (x, y)
         for x, y in zip(shape.grid.tolist(), shape.density.tolist(), strict=True)
@@ -225,7 +252,7 @@ def violin(shape: Violin, numbers: Mapping[str, int]) -> Markup:
     dots = zip(shape.names, shape.values.tolist(), shape.offsets.tolist(), strict=True)
     for name, value, offset in dots:
         frame.dot(value, offset, f"{name}: {percent(value)}", "dot", _link(name, numbers))
-    _percent_axis(frame, low, high)
+    _percent_axis(frame, low, high, 5 if slim else 10)
     return frame.svg("accuracy of each specimen")
 
 
@@ -234,10 +261,10 @@ def _link(name: str, numbers: Mapping[str, int]) -> str:
     return f'data-specimen="{numbers[name]}"' if name in numbers else ""
 
 
-def _percent_axis(frame: Frame, low: float, high: float) -> None:
+def _percent_axis(frame: Frame, low: float, high: float, most: int) -> None:
     floor, span = frame.height - frame.bottom, high - low
     steps = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-    step = next(step for step in steps if span / step <= 10)
+    step = next(step for step in steps if span / step <= most)
     for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1):
         text = f"{label(100 * k * step, 100 * step)}%"
         frame.text(frame.across(k * step), floor + 18, text, "tick middle")
@@ -245,10 +272,11 @@ def _percent_axis(frame: Frame, low: float, high: float) -> None:
     frame.text(frame.width / 2, frame.height - 6, "nuclei named right", "name middle")
 
 
-def histogram(values: NDArray[np.float64]) -> Markup:
+def histogram(values: NDArray[np.float64], slim: bool = False) -> Markup:
     """Draw a histogram of confidences; the bars of uncertain nuclei stand out."""
     counts, edges = np.histogram(values, bins=BARS, range=(0.0, 1.0))
-    frame = Frame((0, 1), (0, max(1.0, 1.05 * float(counts.max()))), height=240)
+    top = max(1.0, 1.05 * float(counts.max()))
+    frame = Frame((0, 1), (0, top), width=SLIM if slim else 560, height=240)
     frame.axes("confidence", "nuclei")
     for count, left, right in zip(counts.tolist(), edges[:-1], edges[1:], strict=True):
         x, y = frame.across(left) + 1, frame.up(count)
@@ -279,7 +307,7 @@ def learning_curve(curve: Curve) -> Markup:
     return frame.svg(f"learning, stage {curve.stage}")
 
 
-def pareto(front: Front) -> Markup:
+def pareto(front: Front, slim: bool = False) -> Markup:
     """Draw trials by their two losses, the front as a line, the chosen trial ringed."""
     points = front.points
     best = points[front.on_front]
@@ -287,8 +315,10 @@ def pareto(front: Front) -> Markup:
     high = np.maximum(high, best.max(axis=0))
     margin = 0.05 * np.maximum(high - low, 1e-9)
     low, high = low - margin, high + margin
-    frame = Frame((low[1], high[1]), (low[0], high[0]), width=770, height=290)
-    frame.axes("allowed assignments per pair (fewer is faster)", "loss", ticks_across=5)
+    frame = Frame((low[1], high[1]), (low[0], high[0]), width=SLIM if slim else 770, height=290)
+    frame.axes(
+        "allowed assignments per pair (fewer is faster)", "loss", ticks_across=3 if slim else 5
+    )
     frame.line([(size, loss) for loss, size in best[np.argsort(best[:, 1])].tolist()], "best")
     for row, (loss, size) in enumerate(points.tolist()):
         if loss > high[0] or size > high[1]:
@@ -303,16 +333,16 @@ def pareto(front: Front) -> Markup:
     return frame.svg("loss against the number of allowed assignments")
 
 
-def times(timings: Sequence[tuple[str, float]]) -> Markup:
+def times(timings: Sequence[tuple[str, float]], slim: bool = False) -> Markup:
     """Draw one bar per (step, seconds), in order; a step that ran twice has two bars."""
     longest = max((seconds for _, seconds in timings), default=1.0) or 1.0
     rows = len(timings)
     frame = Frame(
         (0, 1.12 * longest),
         (0, rows),
-        width=760,
+        width=SLIM if slim else 760,
         height=ROW_HEIGHT * rows + 8,
-        margins=(4, 60, 4, 190),
+        margins=(4, 60, 4, 130 if slim else 190),
     )
     for row, (step, seconds) in enumerate(timings):
         y = 4 + ROW_HEIGHT * row

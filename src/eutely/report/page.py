@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -79,14 +80,20 @@ def _figures(report: Report) -> dict[str, Any]:
     curves = compute.learning_curves(report.trials)
     fronts = compute.pareto_fronts(report.trials, report.chosen)
     return {
-        "consistency": charts.ranked_dots(ranked, numbers) if len(ranked.values) else "",
-        "confidence": charts.histogram(confidences) if len(confidences) else "",
-        "accuracy": charts.violin(accuracy, numbers) if accuracy is not None else "",
+        "consistency": charts.both(partial(charts.ranked_dots, ranked, numbers))
+        if len(ranked.values)
+        else "",
+        "confidence": charts.both(partial(charts.histogram, confidences))
+        if len(confidences)
+        else "",
+        "accuracy": charts.both(partial(charts.violin, accuracy, numbers))
+        if accuracy is not None
+        else "",
         "curves": [
             (STAGES.get(curve.stage, curve.stage), charts.learning_curve(curve)) for curve in curves
         ],
-        "fronts": [charts.pareto(front) for front in fronts],
-        "times": charts.times(report.timings) if report.timings else "",
+        "fronts": [charts.both(partial(charts.pareto, front)) for front in fronts],
+        "times": charts.both(partial(charts.times, report.timings)) if report.timings else "",
     }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.hdf5_gate import check_dataset, linked, stored_chunks
+from eutely.io.hdf5_gate import check_dataset, check_heaps, is_text, linked, stored_chunks
 from eutely.io.limits import check_regular
 from eutely.io.volumes.volume import (
     BROKEN,
@@ -77,6 +77,10 @@ def _dataset(file: Any, path: Path) -> Any:
 
 def _volume(path: Path, dataset: Any) -> Volume:
     check_dataset(path, dataset)
+    texts = (SIZE, "axistags")
+    if any(key in dataset.attrs and is_text(dataset, key) for key in texts):
+        begin = dataset.id.get_offset() or 0  # of voxels that are not in chunks
+        check_heaps(path, (begin, begin + dataset.nbytes if begin else 0))
     size = None
     why = f"no attribute {SIZE}"
     if SIZE in dataset.attrs:
