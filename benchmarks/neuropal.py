@@ -1,7 +1,7 @@
 """Heads of seven NeuroPAL data sets: atlases of named heads, annotated heads of other folds.
 
 The protocol of the published benchmark on folds 0 to 2: accuracy over named neurons, mean over
-the heads with ``scored`` = 1, raw coordinates. Each laboratory's heads of a fold are one series.
+the heads with ``scored`` = 1, raw coordinates. Each laboratory's heads are one series.
 
     python benchmarks/neuropal.py                              all protocols, raw colours
     python benchmarks/neuropal.py retrain --colours matched    one protocol, other colours
@@ -76,19 +76,21 @@ def heads(colours: str) -> list[Head]:
 
 
 def splits(all_heads: Sequence[Head], protocol: str) -> Iterator[tuple[list[Head], list[Head]]]:
-    """Yield heads to build from, and heads to annotate: those of one laboratory and fold."""
-    for fold in FOLDS:
-        for lab in sorted({head.lab for head in all_heads} - {BASE}):
-            test = [head for head in all_heads if (head.lab, head.fold) == (lab, fold)]
-            test = [head for head in test if head.scored]
-            train = {
-                "retrain": [head for head in all_heads if head.fold != fold],
-                "unsupervised": [head for head in all_heads if head.fold != fold],
-                "base": [head for head in all_heads if head.lab == BASE],
-                "lab-out": [head for head in all_heads if head.lab != lab],
-            }[protocol]
-            if test:
-                yield train, test
+    """Yield heads to build from, and heads to annotate: those of one laboratory, and of one fold.
+
+    Where the atlas does not depend on the fold, the heads of all folds are one series.
+    """
+    tests = [head for head in all_heads if head.scored and head.fold in FOLDS]
+    for lab in sorted({head.lab for head in tests}):
+        of_lab = [head for head in tests if head.lab == lab]
+        if protocol == "base":
+            yield [head for head in all_heads if head.lab == BASE], of_lab
+        elif protocol == "lab-out":
+            yield [head for head in all_heads if head.lab != lab], of_lab
+        else:
+            for fold in sorted({head.fold for head in of_lab}):
+                train = [head for head in all_heads if head.fold != fold]
+                yield train, [head for head in of_lab if head.fold == fold]
 
 
 def atlas_of(train: Sequence[Head], protocol: str) -> Atlas:
