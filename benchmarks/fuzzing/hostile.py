@@ -6,6 +6,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,21 @@ def _bomb_in_chunk(path: Path, random: Random) -> None:
         options = {"compressors": {"name": "gzip", "configuration": {"level": 9}}}
     array = zarr.create_array(path, shape=shape, chunks=shape, dtype="u2", **options)
     array[:] = 1
-    packed = zlib.compressobj(9, wbits=31 if "zarr_format" not in options else 15)
-    data = b"".join(packed.compress(bytes(2**24)) for _ in range(200)) + packed.flush()
     chunk = next(f for f in path.rglob("*") if f.is_file() and f.name[-1].isdigit())
-    chunk.write_bytes(data)
+    chunk.write_bytes(_deflated(31 if "zarr_format" not in options else 15))
+
+
+@cache
+def _deflated(wbits: int) -> bytes:
+    """Return a stream that unpacks to 3 GB."""
+    packed = zlib.compressobj(1, wbits=wbits)
+    return b"".join(packed.compress(bytes(2**24)) for _ in range(200)) + packed.flush()
+
+
+@cache
+def _comment() -> bytes:
+    """Return a comment of 1 GB, by xz."""
+    return lzma.compress(b"c " + b"x" * 2**30, preset=0)
 
 
 def _odd_chunk_file(path: Path, random: Random) -> None:
@@ -181,7 +193,7 @@ def _odd_problem(path: Path, random: Random) -> None:
     data = texts[int(random.integers(len(texts)))].encode()
     if path.suffix == ".xz":
         bomb = random.random() < 0.3
-        data = lzma.compress(b"c " + bytes([120]) * 2**30 if bomb else data, preset=0)
+        data = _comment() if bomb else lzma.compress(data, preset=0)
     path.write_bytes(data)
 
 

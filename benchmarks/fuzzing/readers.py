@@ -4,6 +4,7 @@ import csv
 import json
 import lzma
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,7 @@ def _atlas_by_h5py(path: Path) -> Content:
 def _csv_by_hand(path: Path) -> Content:
     with path.open(newline="", encoding="utf-8-sig") as file:
         found = [row for row in csv.DictReader(file) if any(row.values())]
-    ids = {"ids": np.array([int(row["id"]) for row in found])} if "id" in found[0] else {}
+    ids = {"ids": np.array([int(Decimal(row["id"])) for row in found])} if "id" in found[0] else {}
     return ids | {"centroids": np.array([[float(row[a]) for a in "xyz"] for row in found])}
 
 

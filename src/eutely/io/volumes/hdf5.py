@@ -22,6 +22,7 @@ from eutely.io.volumes.volume import (
     broken,
     grid_parts,
     grid_steps,
+    plain,
     warn_absent,
 )  # fmt: skip
 
@@ -68,7 +69,7 @@ def _dataset(file: Any, path: Path) -> Any:
         if len(some) == 1:
             return some[0]
         if some:
-            names = ", ".join(str(dataset.name).lstrip("/") for dataset in some[:10])
+            names = ", ".join(plain(dataset.name.lstrip("/")) for dataset in some[:10])
             raise ReadError(
                 f"{path}: several datasets ({names}); name one: {path}:{names.split(', ')[0]}"
             )
@@ -91,7 +92,7 @@ def _volume(path: Path, dataset: Any) -> Volume:
             size = (x, y, z)
     steps = grid_steps(dataset.shape, dataset.dtype.itemsize, dataset.chunks)
     return Volume(
-        path=f"{path}:{dataset.name.lstrip('/')}",
+        path=f"{path}:{plain(dataset.name.lstrip('/'))}",
         axes=_axes(dataset),
         stored=tuple(map(int, dataset.shape)),
         dtype=np.dtype(dataset.dtype),

@@ -20,6 +20,7 @@ from eutely.io.volumes.volume import (
     VoxelSize,
     broken,
     in_micrometres,
+    plain,
     slab_depth,
 )  # fmt: skip
 
@@ -104,11 +105,13 @@ def _volume(path: Path, header: dict[str, Any], file: IO[bytes], start: int) -> 
     dtype = np.dtype(_TYPES[str(header["type"])])
     encoding = str(header.get("encoding", "raw")).lower()
     if encoding not in _ENCODINGS:
-        raise ReadError(f"{path}: encoding {encoding}; expected raw, gzip or bzip2")
+        raise ReadError(f"{path}: encoding {plain(encoding)}; expected raw, gzip or bzip2")
     if dtype.itemsize > 1:
         endian = str(header.get("endian", "")).lower()
         if endian not in _ORDERS:
-            raise ReadError(f"{path}: endian '{endian}' in the header; expected little or big")
+            raise ReadError(
+                f"{path}: endian '{plain(endian)}' in the header; expected little or big"
+            )
         dtype = np.dtype(_ORDERS[endian] + dtype.str[1:])
     # In NRRD the first axis varies fastest, so that the axes of the array are those of the header
     # reversed: z, y, x for x, y, z.

@@ -149,8 +149,8 @@ class Volume:
         """Raise unless every axis has one letter, x, y and z are long, and all others are not."""
         if len(self.axes) != len(self.stored) or any(self.axes.count(a) > 1 for a in "zyx"):
             raise ReadError(
-                f"{self.path}: axes '{self.axes}' for {len(self.stored)} dimensions; expected one "
-                "letter for each, and z, y, x once"
+                f"{self.path}: axes '{plain(self.axes)}' for {len(self.stored)} dimensions; "
+                "expected one letter for each, and z, y, x once"
             )
         for axis, length in zip(self.axes, self.stored, strict=True):
             if axis not in "zyx" and length > 1:
@@ -158,8 +158,8 @@ class Volume:
                     "" if "z" in self.axes else "; if it is z, name it so in the file's metadata"
                 )
                 raise ReadError(
-                    f"{self.path}: axis {axis} has {length} entries, expected one channel and one "
-                    f"time point with axes z, y, x{advice}"
+                    f"{self.path}: axis {plain(axis)} has {length} entries, expected one "
+                    f"channel and one time point with axes z, y, x{advice}"
                 )
         missing = [axis for axis in "zyx" if axis not in self.axes]
         form = " x ".join(map(str, self.stored))
@@ -184,6 +184,11 @@ class Volume:
 def triple(values: Sequence[float]) -> str:
     """Return x, y, z as text, such as 0.2 x 0.2 x 0.5."""
     return " x ".join(f"{value:.4g}" for value in values)
+
+
+def plain(text: str) -> str:
+    """Return text of a file for a message: one short line of printable characters."""
+    return ascii(text)[1:-1][:60]
 
 
 def broken(path: Path | str, error: BaseException) -> ReadError:

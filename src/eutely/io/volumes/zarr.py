@@ -19,6 +19,7 @@ from eutely.io.volumes.volume import (
     grid_parts,
     grid_steps,
     in_micrometres,
+    plain,
     warn_absent,
 )  # fmt: skip
 from eutely.io.volumes.zarr_chunks import check_chunks, check_codecs, files_of, present_chunks
@@ -75,8 +76,9 @@ def _image(group: Any, path: Path) -> tuple[Any, str]:
         names = [str(name) for name in _ome(labels).get("labels", [])]
         names = names or sorted(name for name, _ in labels.groups())
     if len(names) > 1:
+        shown = [plain(name) for name in names[:10]]
         raise ReadError(
-            f"{path}: several label images ({', '.join(names)}); name one: {path}/labels/{names[0]}"
+            f"{path}: several label images ({', '.join(shown)}); name one: {path}/labels/{shown[0]}"
         )
     if names:
         return group[f"labels/{names[0]}"], f"/labels/{names[0]}"
