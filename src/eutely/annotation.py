@@ -23,7 +23,7 @@ SHOWN = 0.5
 """Probability, relative to the highest one, from which a cell counts as in view."""
 
 END = 0.05
-"""Share of the length of the atlas within which a view reaches an end."""
+"""Share of the length that a view may lack at an end that it reaches; of the cells, if it is whole."""
 
 
 class NucleusCells(NamedTuple):
@@ -125,7 +125,8 @@ class Annotation:
         notes = ["mirrored"] if self.mirrored else []
         if self.view is not None and self.view.max(initial=0.0) > 0:
             shown = self.view >= SHOWN * self.view.max()
-            notes.append(f"shows {_part(atlas, shown)}, {shown.sum()} of {len(atlas)} cells")
+            if shown.mean() < 1 - END:
+                notes.append(f"shows {_part(atlas, shown)}, {shown.sum()} of {len(atlas)} cells")
         return "; ".join(notes)
 
     def to_frame(self) -> pd.DataFrame:

@@ -80,7 +80,7 @@ def test_a_mirror_image_at_any_scale_gets_the_same_names(
     annotation = annotated(atlas, new)
     assert annotation.mirrored == mirror
     assert right(new, annotation) > 0.95
-    assert annotation.view is None or annotation.note(atlas).count("whole length")
+    assert annotation.note(atlas) == ("mirrored" if mirror else "")
     assert outliers([annotation], len(atlas)) == {}
 
 
