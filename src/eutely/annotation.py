@@ -23,7 +23,7 @@ SHOWN = 0.5
 """Probability, relative to the highest one, from which a cell counts as in view."""
 
 END = 0.05
-"""Share of the length that a view may lack at an end that it reaches; of the cells, if it is whole."""
+"""Share of the length that a view may lack at an end, and of the cells if it is whole."""
 
 
 class NucleusCells(NamedTuple):
