@@ -76,6 +76,12 @@ def place_in_view(model: Model, specimen: Posed, unposed: Unposed, pins: Pins = 
     return match_jointly(model, fit, pins=pins, probabilities=True)
 
 
+def place_standing(model: Model, specimen: Posed) -> Fit:
+    """Fit a specimen whose first pose is right, whichever part of the body it shows."""
+    fit = _part(model, specimen.poses[0], specimen.scores, None)
+    return match_jointly(model, fit, probabilities=True)
+
+
 def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
     """Fit a specimen whose place is known to other cells, those of a shifted atlas for instance."""
     if fit.view is None:

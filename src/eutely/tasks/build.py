@@ -22,6 +22,7 @@ from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
 from eutely.fit import place
+from eutely.fit.choose import place_standing
 from eutely.fit.evidence import is_mirrored
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import nucleus_cells
@@ -310,4 +311,6 @@ def held_out_fits(
 
 
 def _fit(atlas: Atlas, model: Model, specimen: Posed) -> NucleusCells:
+    if atlas.model == "joint" and len(specimen.poses) == 1:  # settled by names
+        return nucleus_cells(place_standing(model, specimen), ALTERNATIVES)
     return nucleus_cells(fit_specimen(atlas, model, specimen), ALTERNATIVES)
