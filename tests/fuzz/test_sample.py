@@ -8,6 +8,7 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
+@pytest.mark.filterwarnings("ignore")  # of the libraries that make the broken files
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory are Linux's")
 def test_no_broken_or_hostile_file_is_a_fault(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
