@@ -125,7 +125,8 @@ class Annotation:
         notes = ["mirrored"] if self.mirrored else []
         if self.view is not None and self.view.max(initial=0.0) > 0:
             shown = self.view >= SHOWN * self.view.max()
-            notes.append(f"shows {_part(atlas, shown)}, {shown.sum()} of {len(atlas)} cells")
+            if not shown.all():
+                notes.append(f"shows {_part(atlas, shown)}, {shown.sum()} of {len(atlas)} cells")
         return "; ".join(notes)
 
     def to_frame(self) -> pd.DataFrame:
