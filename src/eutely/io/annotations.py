@@ -111,8 +111,8 @@ def tidy(
     """Return one table of all specimens, one row per nucleus in input order.
 
     Columns: specimen, id, cell, name, confidence, x, y, z, unit (coordinates of the input), r1,
-    r2, r3, then all features, then contested and mirrored. A feature that has the name of one of these columns
-    gets the prefix ``input_``.
+    r2, r3, then all features, then contested and mirrored. A feature that has the name of one of
+    these columns gets the prefix ``input_``.
     """
     import pandas as pd
 
