@@ -51,7 +51,13 @@ def _odd_xml(path: Path, random: Random) -> None:
         "</Image></OME>",
     ]
     text = texts[int(random.integers(len(texts)))]
-    tifffile.imwrite(path, np.ones((4, 8, 8), np.uint8), description=text, metadata=None)
+    tifffile.imwrite(
+        path,
+        np.ones((4, 8, 8), np.uint8),
+        photometric="minisblack",
+        description=text,
+        metadata=None,
+    )
 
 
 def _array_metadata(path: Path, random: Random) -> None:

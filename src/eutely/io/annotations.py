@@ -21,8 +21,9 @@ from eutely.specimen import Specimen
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("id", "cell", "name", "confidence", "alternatives", "mirrored")
-"""Columns of the table of a specimen; ``mirrored`` is the same for all its nuclei."""
+COLUMNS = ("id", "cell", "name", "confidence", "alternatives", "contested", "mirrored")
+"""Columns of the table of a specimen: ``contested`` is 1 for a nucleus whose likeliest cell another
+nucleus has, ``mirrored`` is the same for all its nuclei."""
 
 FIRST = "look-here-first.csv"
 """Table of the least certain nuclei of all specimens; its first column is the specimen."""
@@ -110,8 +111,8 @@ def tidy(
     """Return one table of all specimens, one row per nucleus in input order.
 
     Columns: specimen, id, cell, name, confidence, x, y, z, unit (coordinates of the input), r1,
-    r2, r3, then all features, then mirrored. A feature that has the name of one of these columns
-    gets the prefix ``input_``.
+    r2, r3, then all features, then contested and mirrored. A feature that has the name of one of
+    these columns gets the prefix ``input_``.
     """
     import pandas as pd
 
@@ -131,12 +132,16 @@ def tidy(
             "unit": specimen.unit,
             **dict(zip(("r1", "r2", "r3"), specimen.radii.T, strict=True)),
         }
-        taken = {*columns, "mirrored"}
+        taken = {*columns, "contested", "mirrored"}
         features = {
             f"input_{key}" if key in taken else key: values
             for key, values in specimen.features.items()
         }
-        tables.append(pd.DataFrame(columns | features).assign(mirrored=int(annotation.mirrored)))
+        last = {
+            "contested": (annotation.contested & known).astype(int),
+            "mirrored": int(annotation.mirrored),
+        }
+        tables.append(pd.DataFrame(columns | features).assign(**last))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -145,20 +150,22 @@ def _rows(
 ) -> Iterator[Row]:
     """Yield one row per nucleus, in input order."""
     hand = int(annotation.mirrored)
-    for id_, cell, name, confidence, others in zip(
+    for id_, cell, name, confidence, others, contested in zip(
         annotation.ids.tolist(),
         annotation.cells.tolist(),
         annotation.names,
         annotation.confidence.tolist(),
         annotation.alternatives,
+        annotation.contested.tolist(),
         strict=True,
     ):
         if cell == UNMATCHED:
-            yield id_, "", "", "", _listed(others, names), hand
+            yield id_, "", "", "", _listed(others, names), 0, hand
         elif confidence < min_confidence:
-            yield id_, "", "", "", _listed([(cell, confidence), *others], names), hand
+            yield id_, "", "", "", _listed([(cell, confidence), *others], names), 0, hand
         else:
-            yield id_, cell, name, f"{confidence:.4f}", _listed(others, names), hand
+            probability = f"{confidence:.4f}"
+            yield id_, cell, name, probability, _listed(others, names), int(contested), hand
 
 
 def _listed(alternatives: Iterable[tuple[int, float]], names: Sequence[str]) -> str:

@@ -46,8 +46,8 @@ TEXTS = ("name", "unit", "alternatives", *COHORT)
 ANNOTATED = ("cell", "confidence")
 """Columns that, together, say what an atlas made of a nucleus; they are no features."""
 
-BESIDES = "mirrored"
-"""Column about the specimen that comes with them, and is no feature either."""
+BESIDES = ("contested", "mirrored")
+"""Columns that come with them, and are no features either."""
 
 
 def read_table(path: Path, name: str) -> list[Specimen]:
@@ -105,7 +105,7 @@ def _plain(table: Columns) -> Columns:
 def _features(table: Columns) -> dict[str, NDArray[np.float64]]:
     """Return the other columns that contain only numbers."""
     features, ignored = {}, []
-    annotated = {*ANNOTATED, BESIDES} if set(ANNOTATED) <= set(table.fields) else set()
+    annotated = {*ANNOTATED, *BESIDES} if set(ANNOTATED) <= set(table.fields) else set()
     for key in table.fields:
         if key in RESERVED or not key or key in annotated or INDEX.fullmatch(key):
             continue
@@ -214,7 +214,7 @@ def _texts(column: Sequence[Any]) -> list[str]:
 def _columns(cohort: Sequence[Specimen], named: bool) -> dict[str, list[Any]]:
     """Return the columns as Python values, None where unknown; ``named`` adds ``specimen``."""
     features = list(dict.fromkeys(key for specimen in cohort for key in specimen.features))
-    taken = RESERVED | ({*ANNOTATED, BESIDES} if set(ANNOTATED) <= set(features) else set())
+    taken = RESERVED | ({*ANNOTATED, *BESIDES} if set(ANNOTATED) <= set(features) else set())
     for key in features:
         other = INDEX.fullmatch(key) or key.lower() in ("name", *COHORT)
         if key in taken or not key or key != key.strip() or other:

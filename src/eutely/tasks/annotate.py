@@ -184,7 +184,7 @@ def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
         return HANDS[handedness]
     if asymmetry(model_of_atlas(atlas), atlas.seen) >= ASYMMETRIC:
         return HANDS["auto"]
-    log.info("the atlas is too symmetric to show mirror images: specimens are taken as they are")
+    log.debug("the atlas is too symmetric to show mirror images: specimens are taken as they are")
     return HANDS["as-is"]
 
 
