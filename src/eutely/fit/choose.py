@@ -101,6 +101,8 @@ def _whole_or_part(
     if len(poses) > 1:
         poses = _likely(model, poses, pins)
     fits = [warp_pose(model, posed, specimen.scores, pins) for posed in poses]
+    if len(unposed.points) >= MANY:
+        fits = _by_places(model, fits, pins)
     costs = [cost_at_usual_rates(model, fit, pins) for fit in fits]
     best = fits[int(np.argmin(costs))]
     close = [fit for fit, cost in zip(fits, costs, strict=True) if cost < min(costs) + CLEAR]
@@ -139,6 +141,21 @@ def _likely(model: Model, poses: list[Points], pins: Pins) -> list[Points]:
         posed
         for posed, cost, hand in zip(poses, costs, hands, strict=True)
         if cost <= SURE * min(costs) or (cost == least[hand] and cost <= RIVAL * min(costs))
+    ]
+
+
+def _by_places(model: Model, fits: list[Fit], pins: Pins) -> list[Fit]:
+    """Return the fits without those of the other handedness, where places alone make it clear.
+
+    Features cannot: a matching that is loose in its places can follow them too well.
+    """
+    bare = [replace(fit, scores=fit.scores[:, :0]) for fit in fits]
+    costs = [cost_at_usual_rates(model, fit, pins) for fit in bare]
+    best = fits[int(np.argmin(costs))]
+    return [
+        fit
+        for fit, cost in zip(fits, costs, strict=True)
+        if cost < min(costs) + CLEAR or np.linalg.det(fit.posed.T @ best.posed) > 0
     ]
 
 
