@@ -17,7 +17,7 @@ from worms import named, worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "calibration.json"
 
-TEN, TESTED = 10, 50
+TEN, TESTED = 10, 30
 """Training worms of the small atlas, and test worms of each row."""
 
 
