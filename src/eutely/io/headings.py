@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from eutely.errors import ReadError
 from eutely.io.columns import Columns
-from eutely.io.text import whole_number
+from eutely.io.text import MISSING, whole_number
 from eutely.specimen import MICROMETRE, VOXEL, unit_word
 
 log = logging.getLogger("eutely")
@@ -96,11 +96,21 @@ def standard(table: Columns) -> Columns:
 def _with_names(table: Columns) -> Columns:
     """Return a table whose ``id`` holds names of cells (as in WormND) with a column ``name``."""
     ids = [value.strip() for value in table.fields.get("id", ())]
-    if "name" in table.fields or not any(ids) or not all(id_[:1].isalpha() for id_ in ids if id_):
+    words = [id_ for id_ in ids if id_.lower() not in MISSING]
+    if "name" in table.fields or not words or not all(map(_is_word, words)):
         return table
     log.info("%s: the column ID holds names, so it is read as the name", table.path)
     fields = {"name" if key == "id" else key: column for key, column in table.fields.items()}
     return replace(table, fields=fields)
+
+
+def _is_word(field: str) -> bool:
+    """Return whether a field begins with a letter and is no number, such as inf."""
+    try:
+        float(field)
+    except ValueError:
+        return field[:1].isalpha()
+    return False
 
 
 def _is_whole(field: str) -> bool:
