@@ -50,8 +50,8 @@ def test_exported_atlas_is_restored_bit_by_bit(tmp_path: Path, atlas: Atlas, nam
 @pytest.mark.parametrize(
     ("file", "change"),
     [
-        ("atlas.json", lambda text: text.replace('"cells": 40', '"cells": 41')),
-        ("atlas.json", lambda text: text[:100]),
+        ("description.json", lambda text: text.replace('"cells": 40', '"cells": 41')),
+        ("description.json", lambda text: text[:100]),
         ("cells.csv", lambda text: text.replace("covariance_xy", "other")),
         ("cells.csv", lambda text: "\n".join(text.splitlines()[:-1])),
         ("neighbours.csv", lambda text: text.replace("\n3,", "\n39,").replace(",0,", ",99,")),

@@ -73,7 +73,7 @@ def export(
     if output.exists():
         raise WriteError(f"{output} is there already; give -o a new folder")
     export_atlas(content, output)
-    files = "cells.csv, edges.csv, neighbours.csv, atlas.json"
+    files = "cells.csv, edges.csv, neighbours.csv, description.json"
     say(f"{counted(len(content), 'cell')} in {output}: {files}")
 
 

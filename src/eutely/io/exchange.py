@@ -1,4 +1,4 @@
-"""Atlases as open files: ``cells.csv``, ``edges.csv``, ``neighbours.csv`` and ``atlas.json``.
+"""Atlases as open files: ``cells.csv``, ``edges.csv``, ``neighbours.csv`` and ``description.json``.
 
 They hold all that an atlas file holds, in formats that any program reads; docs/formats.md lists the
 columns. Numbers are written so that reading restores them bit for bit.
@@ -24,7 +24,7 @@ from eutely.io.limits import check_memory, check_regular
 from eutely.io.text import MEMORY, whole_numbers
 from eutely.io.whole import whole
 
-DESCRIPTION = "atlas.json"
+DESCRIPTION = "description.json"
 """File by which an exported atlas is recognised."""
 
 CELLS = {
@@ -46,7 +46,7 @@ NEIGHBOURS = {"neighbours": "neighbour", "predictors": "predictor_"}
 """Arrays with one row per cell and neighbour -> beginning of their columns in neighbours.csv."""
 
 SMALL = ("weights", "size", "crowding")
-"""Arrays in atlas.json."""
+"""Arrays in description.json."""
 
 
 def export_atlas(atlas: Atlas, folder: Path) -> None:
