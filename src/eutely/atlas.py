@@ -223,7 +223,9 @@ class Atlas:
         return f"<Atlas: {len(self)} cells, {named} named, from {self.specimens} specimens>"
 
     def _repr_html_(self) -> str:
-        """Return a short table for notebooks."""
+        """Return a short table and a small 3D view for notebooks."""
+        from eutely.report.small import small_view
+
         rows = {
             "cells": len(self),
             "named": sum(map(bool, self.names)),
@@ -232,7 +234,7 @@ class Atlas:
             "length x width": f"{self.size[0]:.4g} x {self.size[1]:.4g} {self.unit}",
             "features": ", ".join(self.features) or "none",
         }
-        return html_table("Atlas", rows)
+        return html_table("Atlas", rows) + small_view(self)
 
     def named(self, names: Sequence[str]) -> Atlas:
         """Return the atlas with other names, one per cell."""
