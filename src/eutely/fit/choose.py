@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.align.affine import least_squares
-from eutely.align.target import ALL_MATCHED, POSE_FREEDOM
+from eutely.align.target import pose_rules
 from eutely.align.warp import rewarp
 from eutely.cliques import UNMATCHED
 from eutely.fit.evidence import (
@@ -37,7 +37,7 @@ from eutely.fit.place import (
 )
 from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
-from eutely.solver.meanfield import assign
+from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules
 
 MOST_POSES, FEW_POSES = 16, 2
@@ -156,7 +156,7 @@ def _likeliest(model: Model, fits: list[Fit], points: Points) -> list[Fit]:
 def _likely(model: Model, poses: list[Points], pins: Pins) -> list[Points]:
     """Return the poses that match best after a first soft warp, at least one of each handedness."""
     broad = model.broad()
-    rules = Rules(POSE_FREEDOM, ALL_MATCHED, pins)
+    rules = pose_rules(broad, pins)
     base = broad.heights[0] * min(len(model.means), len(poses[0]))
     costs = []
     for posed in poses:

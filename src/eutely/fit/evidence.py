@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from eutely.candidates import Candidates
 from eutely.fit.model import Model
 from eutely.fit.place import MIRROR, Fit, feature_term, warp_pose
 from eutely.fit.rates import LOWEST_RATE, START, student_constant
@@ -63,7 +64,7 @@ def surprise(model: Model, fit: Fit, points: Points, joint: float = 0.5) -> floa
     total -= np.log(present[cells]).sum()
     by_features = feature_term(model, fit)
     if by_features is not None:
-        total += by_features[cells, nuclei].sum()
+        total += by_features.on(Candidates.of_matching(fit.nuclei)).sum()
     total -= np.log1p(-present[fit.nuclei < 0]).sum()
     spurious = len(points) - len(cells)
     total -= spurious * (np.log(START) + model.background.density)
