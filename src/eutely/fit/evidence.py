@@ -56,7 +56,6 @@ def surprise(model: Model, fit: Fit, points: Points, joint: float = 0.5) -> floa
     shown = np.ones(len(fit.nuclei)) if fit.view is None else fit.view
     present = np.clip(model.background.presence * shown * (1 - START), LOWEST_RATE, 1 - LOWEST_RATE)
     cells = np.flatnonzero(fit.nuclei >= 0)
-    nuclei = fit.nuclei[cells]
     total = _place_costs(model, model.means, wider.centres, fit)
     if fit.expected is not None:
         given_others = _place_costs(model, fit.expected, wider.field.centres, fit)
