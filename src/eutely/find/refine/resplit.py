@@ -24,7 +24,7 @@ from eutely.config.model import Estimate
 from eutely.estimate import joint_gaussians
 from eutely.execute import Executor
 from eutely.features import discriminating_scores
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.solver.meanfield import Field, settle
 from eutely.solver.softassign import Rules, centres_of
 
@@ -199,7 +199,7 @@ def _best_orders(
     return before - lowest, best
 
 
-@kernel
+@inner
 def _refined(
     places: Any, orders: Any, start: Any, prior: Any, weight: float, freedom: float
 ) -> Any:
@@ -270,7 +270,7 @@ def _refined(
     return lowest, best
 
 
-@kernel
+@inner
 def _lower_squared(white: Any, away: Any) -> float:
     """Return the squared length of ``white @ away`` for a lower triangle."""
     total = 0.0
