@@ -101,6 +101,15 @@ def columns_of(starts: Any, labels: Any, width: int) -> Any:
     return owners, column_starts, column_items
 
 
+@inner
+def longer(values: Any, size: int, room: int) -> Any:
+    """Return (room,), a copy of the first ``size`` values with room for more."""
+    more = np.empty(room, dtype=values.dtype)
+    for k in range(size):
+        more[k] = values[k]
+    return more
+
+
 @kernel
 def symmetric_rows(left: Any, right: Any, first: Any, second: Any, costs: Any) -> Any:
     """Return starts, other candidates (ascending) and values of the symmetric rows of pairs."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.arrays import transpose
+from eutely.arrays import longer, transpose
 from eutely.costs.grid import grid_of, shell
 from eutely.kernel import inner, kernel
 
@@ -159,7 +159,7 @@ def _search(
         worst = best_costs[held - 1] if held else -np.inf
         if size + held + inside > len(ends):
             room = 2 * (size + held + inside)
-            ends, costs = _longer(ends, size, room), _longer(costs, size, room)
+            ends, costs = longer(ends, size, room), longer(costs, size, room)
         for k in range(held):
             ends[size], costs[size] = best[k], best_costs[k]
             size += 1
@@ -174,14 +174,6 @@ def _search(
                 size += 1
         starts[i + 1] = size
     return starts, ends[:size], costs[:size]
-
-
-@inner
-def _longer(values: Any, size: int, room: int) -> Any:
-    more = np.empty(room, dtype=values.dtype)
-    for k in range(size):
-        more[k] = values[k]
-    return more
 
 
 @kernel

@@ -82,7 +82,7 @@ def _cells(points: Any, corner: Any, span: Any) -> Any:
 
 def grid_of(points: NDArray[np.float64]) -> Grid:
     """Return the grid of (n, 3) points, n > 0."""
-    points = np.ascontiguousarray(points, dtype=np.float64)
+    points = np.array(points, dtype=np.float64, order="C")  # writable: one type for kernels
     corner = points.min(axis=0)
     order, starts, size, shape = _cells(points, corner, points.max(axis=0) - corner)
     return Grid(points, order, starts, corner, size, shape)
