@@ -26,6 +26,9 @@ RADII = ("radius 1", "radius 2", "radius 3")
 BOOKKEEPING = ("voxels", "detached", "border", "rejected")
 """Columns about the segmentation that are no property of a cell."""
 
+REPEATED = ("_median", "_total", "_sd", "_background")
+"""Endings of columns that say little more about a channel than its mean (``<channel>_mean``)."""
+
 PRIOR = 5.0
 """Nuclei that 'not informative' counts for in the covariance of a specimen's scores."""
 
@@ -60,7 +63,8 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
     specimens
         of one cohort.
     wanted
-        "all", "none", or names with commas between them; "radius" stands for the semi-axes.
+        "all", "none", or names with commas between them; "radius" stands for the semi-axes. Of a
+        channel of an image, "all" includes the mean only.
     """
     if wanted.strip() == "none":
         return ()
@@ -75,11 +79,21 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
     return tuple(
         name
         for name in names
-        if ("all" in chosen or name in chosen or ("radius" in chosen and name in RADII))
+        if (
+            ("all" in chosen and not _repeats(name, names))
+            or name in chosen
+            or ("radius" in chosen and name in RADII)
+        )
         and name not in BOOKKEEPING
         and sum(_differs(_column(specimen, name)) for specimen in specimens)
         > SHARED * len(specimens)
     )
+
+
+def _repeats(name: str, names: Sequence[str]) -> bool:
+    """Return whether a column is a statistic of a channel of which the mean is there as well."""
+    channel, _, _ = name.rpartition("_")
+    return name.endswith(REPEATED) and f"{channel}_mean" in names
 
 
 def scores(specimen: Specimen, names: Sequence[str]) -> NDArray[np.float64]:

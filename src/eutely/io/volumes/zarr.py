@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,16 @@ def is_zarr(path: Path) -> bool:
 
 
 @contextmanager
-def open_zarr(path: Path) -> Iterator[Volume]:
-    """Open the labels of an OME-Zarr image at full resolution, or a bare array."""
+def open_zarr(path: Path, image: bool = False) -> Iterator[Volume]:
+    """Open an OME-Zarr image at full resolution, or its labels if it has any; or a bare array.
+
+    Parameters
+    ----------
+    path
+        of the folder.
+    image
+        open the image itself, not its labels.
+    """
     import zarr
 
     try:
@@ -52,7 +61,7 @@ def open_zarr(path: Path) -> Iterator[Volume]:
         if isinstance(node, zarr.Array):
             volume = _volume(path, node, files, "", (None, "a bare Zarr array"))
         else:
-            group, place = _image(node, path)
+            group, place = _image(node, path, image)
             volume = _level(group, path, place, files)
     except BROKEN as error:
         raise broken(path, error) from error
@@ -66,12 +75,15 @@ def _ome(group: Any) -> Mapping[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _image(group: Any, path: Path) -> tuple[Any, str]:
-    """Return the group of the label image: in ``labels``, the group itself, or series 0."""
+def _image(group: Any, path: Path, itself: bool) -> tuple[Any, str]:
+    """Return the group of the label image: in ``labels``, the group itself, or series 0.
+
+    With ``itself``, labels are left aside.
+    """
     import zarr
 
     names = []
-    labels = group.get("labels")
+    labels = None if itself else group.get("labels")
     if isinstance(labels, zarr.Group):
         names = [str(name) for name in _ome(labels).get("labels", [])]
         names = names or sorted(name for name, _ in labels.groups())
@@ -99,7 +111,18 @@ def _level(group: Any, path: Path, place: str, files: Mapping[str, int]) -> Volu
     named = [axis if isinstance(axis, dict) else {"name": axis} for axis in image.get("axes", [])]
     names = "".join(str(axis["name"]).lower()[:1] for axis in named)
     size, why = _voxel_size((level, image), named, names)
-    return _volume(path, group[str(level["path"])], files, names, (size, why), place)
+    volume = _volume(path, group[str(level["path"])], files, names, (size, why), place)
+    return replace(volume, channels=_channels(_ome(group)), named=bool(names))
+
+
+def _channels(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the channels in the metadata for viewers; () unless all have one."""
+    omero = metadata.get("omero")
+    channels = omero.get("channels") if isinstance(omero, dict) else None
+    if not isinstance(channels, list):
+        return ()
+    names = [str(entry.get("label") or "") for entry in channels if isinstance(entry, dict)]
+    return tuple(names) if all(names) else ()
 
 
 def _voxel_size(
@@ -145,6 +168,7 @@ def _volume(
         parts=partial(_parts, path, array, files),
         why_unknown=voxel_size[1],
         part_bytes=math.prod(steps) * array.dtype.itemsize,
+        named=False,
     )
 
 
@@ -160,7 +184,7 @@ def _parts(
     warn_absent(path, absent, total)
     some = absent > 0 and array.shards is None
     if absent and array.fill_value:
-        raise ReadError(f"{path}: missing chunks would have the label {array.fill_value}")
+        raise ReadError(f"{path}: missing chunks would have the value {array.fill_value}")
     return grid_parts(array, array.chunks, present if some else None)
 
 
