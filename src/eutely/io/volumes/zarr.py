@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,10 @@ _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 
 _COMPLETE = "complete"
 """Attribute of arrays that eutely wrote: all chunks are there, the empty ones too."""
+
+
+_CHUNK = (128, 128, 128)
+"""Voxels of a chunk that eutely writes, z, y, x."""
 
 
 def is_zarr(path: Path) -> bool:
@@ -189,9 +194,31 @@ def _parts(
 
 
 def write_zarr(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -> None:
-    """Write an OME-Zarr 0.5 label image of one level in chunks of 128^3 voxels.
+    """Write an OME-Zarr 0.5 label image of one level in chunks of 128^3 voxels."""
+    create_labels(path, labels.shape, labels.dtype, voxel_size)[...] = np.ascontiguousarray(labels)
+
+
+def create_labels(
+    path: Path,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    voxel_size: VoxelSize,
+    about: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Create an OME-Zarr 0.5 label image of one level; return its array, to be filled.
 
     Chunks have a checksum, and empty ones are written too: what is damaged or missing is noticed.
+
+    Parameters
+    ----------
+    path
+        of the new folder.
+    shape, dtype
+        of the labels, z, y, x.
+    voxel_size
+        x, y, z in micrometres.
+    about
+        metadata of the labels: colours and properties, see the specification of OME-Zarr.
     """
     import zarr
     from zarr.codecs import ZstdCodec
@@ -203,15 +230,13 @@ def write_zarr(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -
         "axes": axes,
         "datasets": [{"path": "0", "coordinateTransformations": [scale]}],
     }
-    group = zarr.create_group(
-        path,
-        zarr_format=3,
-        attributes={"ome": {"version": "0.5", "multiscales": [multiscale], "image-label": {}}},
-    )
-    group.create_array(
+    ome = {"version": "0.5", "multiscales": [multiscale], "image-label": dict(about)}
+    group = zarr.create_group(path, zarr_format=3, attributes={"ome": ome})
+    return group.create_array(
         "0",
-        data=np.ascontiguousarray(labels),
-        chunks=tuple(min(128, max(1, length)) for length in labels.shape),
+        shape=shape,
+        dtype=dtype,
+        chunks=tuple(min(side, max(1, n)) for side, n in zip(_CHUNK, shape, strict=True)),
         dimension_names=["z", "y", "x"],
         compressors=ZstdCodec(level=0, checksum=True),
         attributes={_COMPLETE: True},
