@@ -131,6 +131,29 @@ def _ellipsoids(
     return (near + rest) * voxel_size, np.maximum(radii, voxel_size.min() / 2), axes
 
 
+def ellipsoids_of_voxels(
+    voxels: NDArray[np.int64], starts: NDArray[np.int64], voxel_size: tuple[float, float, float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return centroids (n, 3), semi-axes (n, 3) and axes (n, 3, 3) from lists of voxels.
+
+    Parameters
+    ----------
+    voxels
+        (k, 3), x, y, z of all voxels.
+    starts
+        (n + 1,), where those of each nucleus begin; each has one at least.
+    voxel_size
+        x, y, z.
+    """
+    x, y, z = voxels.T
+    products = np.stack([x * x, y * y, z * z, x * y, x * z, y * z], axis=1)
+    total = np.zeros((len(starts) - 1, WIDTH), dtype=np.int64)
+    total[:, COUNT] = np.diff(starts)
+    total[:, FIRST:SECOND] = np.add.reduceat(voxels, starts[:-1], axis=0)
+    total[:, SECOND:WIDTH] = np.add.reduceat(products, starts[:-1], axis=0)
+    return _ellipsoids(total, np.asarray(voxel_size, dtype=np.float64))
+
+
 def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> Table:
     """Return the connected pieces of all blocks."""
     table = np.zeros((1024, WIDTH), dtype=np.int64)

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from eutely.cli.annotate import annotate
+from eutely.cli.atlas import atlases
+from eutely.cli.atlas import group as atlas_group
 from eutely.cli.build import build, demo
 from eutely.cli.check import check
 from eutely.cli.common import err, say, with_memory_limit
@@ -13,7 +15,7 @@ from eutely.cli.extract import extract, transfer
 from eutely.cli.images import with_images
 from eutely.cli.naming import evaluate, name
 from eutely.cli.progress import stopping
-from eutely.cli.show import atlases, config, report, view
+from eutely.cli.show import config, report, view
 from eutely.cli.simulate import simulate
 from eutely.cli.solve import match, solve
 from eutely.errors import EutelyError
@@ -55,6 +57,7 @@ for function in COMMANDS:
     measures = function in (extract, check, build, name, annotate, evaluate, match, view)
     complete = with_images(function) if measures else function
     app.command()(with_memory_limit(complete) if reads else function)
+app.add_typer(atlas_group)
 
 
 def main() -> None:

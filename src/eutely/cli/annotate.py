@@ -105,6 +105,10 @@ def annotate(
             help="Also write all nuclei as AnnData, and F.cells.h5ad: cells x specimens.",
         ),
     ] = None,
+    nwb: Annotated[
+        bool,
+        typer.Option("--nwb", help="Also copy NWB files, with cell, name and confidence."),
+    ] = False,
     json_summary: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON.")
     ] = False,
@@ -128,7 +132,7 @@ def annotate(
     per nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of all specimens with
     their coordinates; DIR/look-here-first.csv, the least certain nuclei of each specimen; and
     DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif, or .ome.zarr
-    with the names for viewers. Tables that were corrected by hand since are kept as .bak; inputs
+    with the names for viewers; with --nwb DIR/<specimen>.nwb; with --h5ad AnnData. Tables that were corrected by hand since are kept as .bak; inputs
     are never replaced.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
@@ -137,6 +141,7 @@ def annotate(
     from eutely.io.annotations import check_names, read_pins, write_annotations, written_files
     from eutely.io.atlas import open_atlas
     from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
+    from eutely.io.nwb_write import check_pynwb
     from eutely.io.read import sources
     from eutely.io.relabel import FOLDER
     from eutely.io.written import refuse_folder, refuse_to_replace
@@ -155,12 +160,18 @@ def annotate(
         endings = (".tif", ".ome.zarr")
         copies = [output / FOLDER / f"{name}{end}" for name in specimens for end in endings]
         tables = [output / name for name in [*written_files(specimens, table), PAGE]]
-        refuse_to_replace([*tables, *(copies if labels else [])], read)
+        copies = copies if labels else []
+        copies += [output / f"{name}.nwb" for name in specimens if nwb]
+        refuse_to_replace([*tables, *copies], read)
 
     refuse([file.name for file in files])  # before anything is read
     by_cell = None if h5ad is None else h5ad_files(h5ad, read)[1]
     if labels and not any(file.kind == "volume" for file in files):
         raise EutelyError("--labels: no input is a label volume; leave it out")
+    if nwb:
+        check_pynwb()
+        if not any(file.kind == "nwb" for file in files):
+            raise EutelyError("--nwb: no input is an NWB file; leave it out")
     cells = open_atlas(atlas)
     known = None if pins is None else read_pins(pins)
     readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
@@ -193,6 +204,8 @@ def annotate(
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
             write_h5ad(nuclei_anndata(chosen, specimens, cells, about), h5ad)
             write_h5ad(cells_anndata(chosen, specimens, cells, about), by_cell)
+        if nwb:
+            write_nwb_copies(output, files, annotations, min_confidence)
         if labels:
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
             copies = volumes_of(files, readings, label_format)
@@ -229,6 +242,26 @@ def h5ad_files(path: Path, read: Sequence[Path]) -> tuple[Path, Path]:
     return files
 
 
+def write_nwb_copies(
+    output: Path,
+    files: "Sequence[Source]",
+    annotations: "Sequence[Annotation]",
+    min_confidence: float,
+) -> None:
+    """Write a copy of each NWB file with the annotations as new columns."""
+    from eutely.io.nwb_write import write_annotated
+    from eutely.tasks.relabel import with_minimum
+
+    by_name = {file.name: file for file in files if file.kind == "nwb"}
+    for annotation in annotations:
+        file = by_name.get(annotation.specimen)
+        if file is None:
+            log.warning("%s is no NWB file: no copy of it", annotation.specimen)
+            continue
+        chosen = with_minimum(annotation, min_confidence)
+        write_annotated(file.path, output / f"{file.name}.nwb", chosen, file.part)
+
+
 def volumes_of(
     files: "Sequence[Source]",
     readings: "Sequence[Reading]",
@@ -249,7 +282,7 @@ def volumes_of(
         if file is None:
             return None
         zarr = form is LabelFormat.ZARR or (form is LabelFormat.AUTO and is_zarr(file.path))
-        opener = partial(open_volume, file.path, sizes[name], file.dataset)
+        opener = partial(open_volume, file.path, sizes[name], file.part)
         return opener, ".ome.zarr" if zarr else ".tif"
 
     return [copied(reading.specimen.name) for reading in readings]

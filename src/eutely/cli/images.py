@@ -59,12 +59,17 @@ def with_images(command: Callable[..., None]) -> Callable[..., None]:
         if image is None and (channels is not None or background):
             word = "--background" if channels is None else "--channels"
             raise ReadError(f"{word} needs --image; give the image, or leave it out")
+        images = None
         if image is not None:
             from eutely.io.images import Images
 
-            names = tuple(name.strip() for name in (channels or "").split(",")) if channels else ()
-            given.set(Images(image, names, background))
-        command(**options)
+            names = tuple(name.strip() for name in channels.split(",")) if channels else ()
+            images = Images(image, names, background)
+        token = given.set(images)
+        try:
+            command(**options)
+        finally:
+            given.reset(token)
 
     signature = inspect.signature(command)
     added = [

@@ -21,6 +21,9 @@ GAP, REACH = 1.25, 2.0
 """A shell begins and ends at these multiples of the semi-axes: light of the nucleus itself blurs
 beyond its border, and the background changes within a few micrometres."""
 
+EDGE = 1e-9
+"""Relative error of squared distances: voxels on the border are inside, however it is rounded."""
+
 Index = NDArray[np.int64]
 
 
@@ -295,15 +298,16 @@ def ellipsoid_runs(
         how many runs there are; more than ``len(found)`` if they did not fit.
     """
     used = 0
-    low = np.maximum(0, np.ceil(centre - reach)).astype(np.int64)
-    high = np.minimum(box, np.floor(centre + reach) + 1).astype(np.int64)
+    inner_square, outer_square = bounds * bounds * (1 + EDGE)
+    low = np.maximum(0, np.ceil(centre - reach * (1 + EDGE))).astype(np.int64)
+    high = np.minimum(box, np.floor(centre + reach * (1 + EDGE)) + 1).astype(np.int64)
     for z in range(low[2], high[2]):
         dz = z - centre[2]
         for y in range(low[1], high[1]):
             dy = y - centre[1]
             b = form[0, 1] * dy + form[0, 2] * dz
             c = form[1, 1] * dy * dy + 2 * form[1, 2] * dy * dz + form[2, 2] * dz * dz
-            outer = b * b - form[0, 0] * (c - bounds[1] ** 2)
+            outer = b * b - form[0, 0] * (c - outer_square)
             if outer < 0:
                 continue
             half = np.sqrt(outer) / form[0, 0]
@@ -311,7 +315,7 @@ def ellipsoid_runs(
             first = max(0, int(np.ceil(middle - half)))
             last = min(box[0], int(np.floor(middle + half)) + 1)
             hole_first, hole_last = last, last
-            inner = b * b - form[0, 0] * (c - bounds[0] ** 2)
+            inner = b * b - form[0, 0] * (c - inner_square)
             if bounds[0] > 0 and inner >= 0:
                 half = np.sqrt(inner) / form[0, 0]
                 hole_first = int(np.ceil(middle - half))

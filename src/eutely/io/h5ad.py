@@ -9,6 +9,7 @@ cohort, cells x specimens, NaN where a specimen lacks the cell.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,10 +196,8 @@ def _provenance(
     specimens: Sequence[Specimen], atlas: Atlas, further: Mapping[str, str] | None
 ) -> dict[str, Any]:
     """Return version, units and where the atlas comes from, as texts and numbers."""
-    from eutely import __version__
-
     return {
-        "version": __version__,
+        "version": version("eutely"),
         "unit": specimens[0].unit if specimens else "",
         "atlas_unit": atlas.unit,
         "atlas_cells": len(atlas),

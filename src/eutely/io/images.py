@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eutely.errors import ReadError
-from eutely.io import volumes
+from eutely.io import nwb, volumes
 from eutely.io.limits import check_memory
 from eutely.io.volumes import bioio
 from eutely.io.volumes.image import Image, image_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("eutely")
 
-SUFFIXES = (*volumes.SUFFIXES, *bioio.SUFFIXES)
+SUFFIXES = (*volumes.SUFFIXES, *bioio.SUFFIXES, *nwb.SUFFIXES)
 """Endings of the names of images, longer endings first."""
 
 TAILS = re.compile(
@@ -84,17 +84,21 @@ class Images:
     def opened(self, specimen: str) -> Iterator[Volume]:
         """Open the image of a specimen; see `eutely.io.volumes.opened`."""
         path, dataset = self.of(specimen)
-        opener = bioio.open_bioio if path.name.lower().endswith(bioio.SUFFIXES) else None
-        with opener(path) if opener else volumes.opened(path, dataset, image=True) as volume:
+        name = path.name.lower()
+        if name.endswith(nwb.SUFFIXES):
+            opener = nwb.open_nwb(path, dataset)
+        elif name.endswith(bioio.SUFFIXES):
+            opener = bioio.open_bioio(path)
+        else:
+            opener = volumes.opened(path, dataset, image=True)
+        with opener as volume:
             yield volume
 
     def of(self, specimen: str) -> tuple[Path, str | None]:
         """Return the image of a specimen, and its place in an HDF5 file."""
-        file, _, dataset = str(self.path).rpartition(":")
-        if not self.path.exists() and file and Path(file).is_file():
-            return Path(file), dataset
-        if not self.path.exists():
-            raise ReadError(f"--image {self.path} does not exist")
+        file, dataset = self.inside()
+        if file is not None:
+            return file, dataset
         if self.single:
             return self.path, None
         found = self.by_name.get(without_tail(specimen), [])
@@ -112,8 +116,18 @@ class Images:
             f"such as {specimen}.tif"
         )
 
+    def inside(self) -> tuple[Path | None, str]:
+        """Return file and dataset of ``file.h5:dataset``; None for any other path that exists."""
+        file, _, dataset = str(self.path).rpartition(":")
+        if self.path.exists():
+            return None, ""
+        if not file or not Path(file).is_file():
+            raise ReadError(f"--image {self.path} does not exist")
+        return Path(file), dataset
+
     def check(self, specimens: int) -> None:
-        """Raise an error if one image is given for several specimens."""
+        """Raise an error if there is no image, or only one for several specimens."""
+        self.inside()
         if specimens > 1 and self.single:
             raise ReadError(
                 f"--image {self.path}: one image for {specimens} specimens; give a folder with an "

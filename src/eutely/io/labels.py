@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eutely.io import volumes
 from eutely.io.images import Images, in_regions
 from eutely.io.limits import check_memory
-from eutely.io.source import Reading, ReadProgress, Source
+from eutely.io.sources import Reading, ReadProgress, Source
 from eutely.io.volumes.image import check_voxel_size, image_of
 from eutely.io.volumes.volume import VoxelSize
 
@@ -43,7 +43,7 @@ def read_labels(
         raw = None if images is None else stack.enter_context(images.opened(file.name))
         volume = stack.enter_context(
             volumes.open_volume(
-                file.path, voxel_size, file.dataset, None if raw is None else raw.voxel_size
+                file.path, voxel_size, file.part, None if raw is None else raw.voxel_size
             )
         )
         image = None

@@ -16,6 +16,9 @@ from eutely.io.volumes.volume import BROKEN, Volume, VoxelSize, broken
 SUFFIXES = (".czi", ".nd2", ".lif")
 """Endings of files of microscopes."""
 
+CZI = "CZI needs the plugin bioio-czi, which is under the GPL: pip install bioio-czi"
+"""Plugins under the GPL are no part of the extra."""
+
 AXES = "TCZYX"
 """Order in which bioio gives any image."""
 
@@ -33,8 +36,9 @@ def open_bioio(path: Path) -> Iterator[Volume]:
     except ImportError as error:
         raise ReadError(f"{path}: bioio lacks a plugin; {install('images')}") from error
     except Exception as error:  # plugins raise errors of their own kinds
-        words = " ".join(str(error).split())[:160]
-        raise ReadError(f"cannot read {path}: {words}") from error
+        words = " ".join(str(error).split())[:120]
+        advice = f"; {CZI}" if path.suffix.lower() == ".czi" else ""
+        raise ReadError(f"cannot read {path}: {words}{advice}") from error
     yield volume_of(path, image)
 
 

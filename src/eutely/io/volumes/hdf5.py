@@ -48,7 +48,7 @@ def open_hdf5(path: Path, name: str | None = None, image: bool = False) -> Itera
             dataset = _dataset(file, path, image) if name is None else linked(file, name)
             if not isinstance(dataset, h5py.Dataset):
                 raise ReadError(f"{path}: no dataset '{name}'; check its path in the file")
-            volume = _volume(path, dataset)
+            volume = volume_of(path, dataset)
         except BROKEN as error:
             raise broken(path, error) from error
         yield volume
@@ -76,7 +76,8 @@ def _dataset(file: Any, path: Path, image: bool) -> Any:
     raise ReadError(f"{path}: no dataset in the file, expected a volume")
 
 
-def _volume(path: Path, dataset: Any) -> Volume:
+def volume_of(path: Path, dataset: Any) -> Volume:
+    """Return a dataset as a volume, after checks of where its data lie."""
     check_dataset(path, dataset)
     texts = (SIZE, "axistags")
     if any(key in dataset.attrs and is_text(dataset, key) for key in texts):
