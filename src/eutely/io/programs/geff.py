@@ -1,6 +1,7 @@
 """Geff: graphs of tracked nuclei in Zarr; the nodes are read, the edges are not."""
 
 import json
+import logging
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ from eutely.io.programs.recording import Recording
 from eutely.io.volumes.volume import BROKEN, broken, in_micrometres
 from eutely.io.volumes.zarr_chunks import check_chunks, files_of, present_chunks
 from eutely.specimen import MICROMETRE, UNKNOWN
+
+log = logging.getLogger("eutely")
 
 ATTRIBUTES = (".zattrs", "zarr.json")
 """Files with the attributes of a group, of Zarr 2 and 3."""
@@ -112,8 +115,9 @@ def _values(path: Path, array: Any, files: Mapping[str, int]) -> NDArray[Any]:
     check_memory(path, 2 * array.nbytes, "a property of the nodes")
     present, total = present_chunks(array, files)
     check_chunks(path, array, present, files)
-    if len(present) < total:
-        raise ReadError(f"{path}: parts of {array.name} are missing; copy the folder again")
+    if len(present) < total:  # Zarr does not write chunks that hold nothing else
+        log.warning("%s: parts of %s are not there and count as %s; is the folder complete?",
+                    path, array.name, array.fill_value)  # fmt: skip
     return np.asarray(array[:])
 
 
