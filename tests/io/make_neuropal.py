@@ -31,7 +31,7 @@ def centre(number: int) -> tuple[int, int, int]:
 
 def main() -> None:
     import ndx_multichannel_volume as ndx
-    from pynwb import H5DataIO, NWBHDF5IO, NWBFile
+    from pynwb import NWBHDF5IO, H5DataIO, NWBFile
     from pynwb.ophys import ImageSegmentation, PlaneSegmentation
 
     file = NWBFile(

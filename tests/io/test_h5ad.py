@@ -41,7 +41,7 @@ def test_one_row_per_nucleus(built):
     none = data.obs["cell"] == -1
     assert none.any()
     assert data.obs["confidence"].isna()[none].all()
-    assert data.obs["confidence"][~none].between(0, 1).all()
+    assert data.obs["confidence"][~none].dropna().between(0, 1).all()
     names = [built.atlas.names[cell] if cell >= 0 else "" for cell in built.cells[2]]
     assert rows.obs["name"].tolist() == names
     assert rows.obs["named"].tolist() == list(worm.names)

@@ -52,7 +52,7 @@ def plain_nwb(path, spacing=SIZE, unit="micrometers", names=NAMES, tables=1):
         session_start_time=datetime(2024, 1, 1, tzinfo=UTC),
     )
     file.subject = pynwb.file.Subject(
-        subject_id="w", species="Caenorhabditis elegans", sex="U", age="P2D"
+        subject_id="w", species="Caenorhabditis elegans", sex="XX", age="P2D"
     )
     device = file.create_device(name="microscope")
     channel = OpticalChannel(name="c", description="c", emission_lambda=500.0)

@@ -132,8 +132,8 @@ def annotate(
     per nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of all specimens with
     their coordinates; DIR/look-here-first.csv, the least certain nuclei of each specimen; and
     DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif, or .ome.zarr
-    with the names for viewers; with --nwb DIR/<specimen>.nwb; with --h5ad AnnData. Tables that were corrected by hand since are kept as .bak; inputs
-    are never replaced.
+    with the names for viewers; with --nwb DIR/<specimen>.nwb; with --h5ad AnnData. Tables that were
+    corrected by hand since are kept as .bak; inputs are never replaced.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -85,6 +85,7 @@ class Images:
         """Open the image of a specimen; see `eutely.io.volumes.opened`."""
         path, dataset = self.of(specimen)
         name = path.name.lower()
+        opener: AbstractContextManager[Volume]
         if name.endswith(nwb.SUFFIXES):
             opener = nwb.open_nwb(path, dataset)
         elif name.endswith(bioio.SUFFIXES):

@@ -26,7 +26,15 @@ from eutely.io.limits import check_memory, check_regular
 from eutely.io.volumes import hdf5
 from eutely.io.volumes.image import Image
 from eutely.io.volumes.volume import (
-    BROKEN, LARGEST_SIDE, SMALLEST_SIDE, Volume, VoxelSize, broken, in_micrometres, plain, triple,
+    BROKEN,
+    LARGEST_SIDE,
+    SMALLEST_SIDE,
+    Volume,
+    VoxelSize,
+    broken,
+    in_micrometres,
+    plain,
+    triple,
 )  # fmt: skip
 from eutely.specimen import MICROMETRE, Specimen
 
@@ -209,7 +217,10 @@ def _spacing(path: Path, volume: Any) -> tuple[VoxelSize | None, str]:
         return None, f"grid_spacing of {sides.tolist()} '{plain(unit)}'"
     if (sides * scale).max() > HUGE_SIDE and sides.max() <= HUGE_SIDE:
         log.warning(
-            "%s: voxels of %s %s cannot be; taken for micrometres", path, triple(sides), plain(unit)
+            "%s: voxels of %s %s cannot be; taken for micrometres",
+            path,
+            triple(sides.tolist()),
+            plain(unit),
         )
         scale = 1.0
     x, y, z = (sides * scale).tolist()

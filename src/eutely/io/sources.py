@@ -26,7 +26,8 @@ SUFFIXES = {
 """Endings of file names by content; the first that fits counts."""
 
 _INSIDE = re.compile(
-    r"(?P<file>.+\.(h5|hdf5|hdf|nwb)):(?P<part>.+)|(?P<recording>.+):(?P<times>[0-9-]+)", re.IGNORECASE
+    r"(?P<file>.+\.(h5|hdf5|hdf|nwb)):(?P<part>.+)|(?P<recording>.+):(?P<times>[0-9-]+)",
+    re.IGNORECASE,
 )
 """A part of a file: a dataset as in ``worm.h5:segmentation/labels``, a
 segmentation as in ``worm.nwb:NeuroPALNeurons``, or time points as in
