@@ -286,6 +286,19 @@ def test_damaged_tables_are_one_line(published, tmp_path, edit, words):
     assert len(str(caught.value).splitlines()) == 1
 
 
+def test_an_image_that_declares_too_much_is_refused_before_anything_is_allocated(
+    published, tmp_path
+):
+    def huge(file, table):
+        image = file["acquisition/NeuroPALImageRaw"]
+        del image["data"]
+        image.create_dataset("data", shape=(2**16,) * 3 + (5,), dtype="u2", chunks=(8, 8, 8, 5))
+
+    path = change(tmp_path / "a.nwb", published, huge)
+    with pytest.raises(ReadError, match="65536 x 65536 rows takes"):
+        read(path)
+
+
 def test_links_to_other_files_are_refused(published, tmp_path):
     path = change(tmp_path / "a.nwb", published, elsewhere)
     with pytest.raises(ReadError, match="link to another file"):

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from eutely.errors import ReadError
 from eutely.io.hdf5_gate import check_dataset, check_heaps, linked, stored_chunks
 from eutely.io.limits import check_memory, check_regular
 from eutely.io.volumes import hdf5
-from eutely.io.volumes.image import Image
+from eutely.io.volumes.image import Image, check_image_memory
 from eutely.io.volumes.volume import (
     BROKEN,
     LARGEST_SIDE,
@@ -324,7 +325,8 @@ def _coloured(specimen: Specimen, image: Image, size: VoxelSize, path: Path) -> 
     regions = inside(replace(specimen, radii=balls), image.volume.shape, size)
     if (regions.counts == 0).any():
         log.warning("%s: nuclei outside the image have no colours", path)
-    values = intensities(image.blocks(), regions, len(image.channels))
+    check = partial(check_memory, path, what="values of nuclei")
+    values = intensities(image.blocks(), regions, len(image.channels), check)
     median = STATISTICS.index("median")
     return replace(
         specimen,
@@ -348,6 +350,7 @@ def _image(file: Any, path: Path) -> Image | None:
         if not 0 <= channel < len(names):
             raise ReadError(f"{path}: channel {channel} of {len(names)} in RGBW_channels")
         names[channel] = colour
+    check_image_memory(volume)
     return Image(volume, tuple(names))
 
 

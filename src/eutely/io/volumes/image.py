@@ -108,9 +108,16 @@ def image_of(
             f"{volume.path} has {shapes[0]} voxels (z, y, x), the labels {shapes[1]}; expected the "
             "image that was segmented, at the same resolution"
         )
-    check_memory(volume.path, 2 * volume.part_bytes, "a block")
+    check_image_memory(volume)
     count = volume.stored[volume.axes.index("c")] if "c" in volume.axes else 1
     return Image(volume, _names(volume, count, tuple(names)))
+
+
+def check_image_memory(volume: Volume) -> None:
+    """Raise an error if a block, or an index of all rows along x, does not fit into memory."""
+    z, y, _ = volume.shape
+    check_memory(volume.path, 2 * volume.part_bytes, "a block")
+    check_memory(volume.path, 32 * z * y, f"an index of {z} x {y} rows")
 
 
 def _axes(volume: Volume, like: tuple[int, int, int] | None) -> str:
