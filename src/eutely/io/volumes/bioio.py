@@ -1,5 +1,6 @@
 """Images of microscopes (CZI, ND2, LIF) by bioio, plane by plane."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,8 +17,8 @@ from eutely.io.volumes.volume import BROKEN, Volume, VoxelSize, broken
 SUFFIXES = (".czi", ".nd2", ".lif")
 """Endings of files of microscopes."""
 
-CZI = "CZI needs the plugin bioio-czi, which is under the GPL: pip install bioio-czi"
-"""Plugins under the GPL are no part of the extra."""
+CZI = "pip install bioio-czi (under the GPL)"
+"""How to install what reads CZI: plugins under the GPL are no part of the extra."""
 
 AXES = "TCZYX"
 """Order in which bioio gives any image."""
@@ -31,14 +32,20 @@ def open_bioio(path: Path) -> Iterator[Volume]:
         from bioio import BioImage
     except ImportError as error:
         raise ReadError(f"{path}: files of microscopes need bioio; {install('images')}") from error
+    # bioio logs what each plugin says, and raises an error at the end.
+    logger = logging.getLogger("bioio")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
     try:
         image = BioImage(path)
-    except ImportError as error:
-        raise ReadError(f"{path}: bioio lacks a plugin; {install('images')}") from error
-    except Exception as error:  # plugins raise errors of their own kinds
-        words = " ".join(str(error).split())[:120]
-        advice = f"; {CZI}" if path.suffix.lower() == ".czi" else ""
-        raise ReadError(f"cannot read {path}: {words}{advice}") from error
+    except Exception as error:  # noqa: BLE001  # plugins raise errors of their own kinds
+        advice = CZI if path.suffix.lower() == ".czi" else install("images")
+        raise ReadError(
+            f"cannot read {path}: no plugin of bioio reads it; is it damaged? If a plugin is "
+            f"missing: {advice}"
+        ) from error
+    finally:
+        logger.setLevel(level)
     yield volume_of(path, image)
 
 
