@@ -38,7 +38,7 @@ def open_bioio(path: Path) -> Iterator[Volume]:
     logger.setLevel(logging.CRITICAL)
     try:
         image = BioImage(path)
-    except Exception as error:  # noqa: BLE001  # plugins raise errors of their own kinds
+    except Exception as error:  # plugins raise errors of their own kinds
         advice = CZI if path.suffix.lower() == ".czi" else install("images")
         raise ReadError(
             f"cannot read {path}: no plugin of bioio reads it; is it damaged? If a plugin is "
