@@ -20,7 +20,7 @@ from scipy.linalg import eigh
 
 from eutely.candidates import Candidates, PairCosts
 from eutely.errors import EutelyError
-from eutely.informative import MANY, following, informative
+from eutely.informative import MANY, following, informative, repeats
 from eutely.kernel import kernel
 from eutely.specimen import Specimen
 
@@ -29,9 +29,6 @@ RADII = ("radius 1", "radius 2", "radius 3")
 
 BOOKKEEPING = ("voxels", "detached", "border", "rejected")
 """Columns about the segmentation that are no property of a cell."""
-
-REPEATED = ("_median", "_total", "_sd", "_background")
-"""Endings of columns that say little more about a channel than its mean (``<channel>_mean``)."""
 
 PRIOR = 5.0
 """Nuclei that 'not informative' counts for in the covariance of a specimen's scores."""
@@ -84,7 +81,7 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
         name
         for name in names
         if (
-            ("all" in chosen and not _repeats(name, names))
+            ("all" in chosen and not repeats(name, names))
             or name in chosen
             or ("radius" in chosen and name in RADII)
         )
@@ -92,12 +89,6 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
         and sum(_differs(_column(specimen, name)) for specimen in specimens)
         > SHARED * len(specimens)
     )
-
-
-def _repeats(name: str, names: Sequence[str]) -> bool:
-    """Return whether a column is a statistic of a channel of which the mean is there as well."""
-    channel, _, _ = name.rpartition("_")
-    return name.endswith(REPEATED) and f"{channel}_mean" in names
 
 
 def scores(specimen: Specimen, names: Sequence[str]) -> NDArray[np.float64]:

@@ -83,7 +83,7 @@ def measure(
     kept = (counts >= STRAY * voxels[slot]) | (largest < STRAY * voxels)[slot]
     total = np.zeros((len(labels), WIDTH), dtype=np.int64)
     np.add.at(total, slot[kept], pieces[kept])
-    centroids, radii, axes = _ellipsoids(total, np.asarray(voxel_size, dtype=np.float64))
+    centroids, radii, axes = ellipsoids(total, np.asarray(voxel_size, dtype=np.float64))
     return Specimen(
         name=name,
         ids=labels,
@@ -99,7 +99,7 @@ def measure(
     )
 
 
-def _ellipsoids(
+def ellipsoids(
     total: Table, voxel_size: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return centroids (n, 3), semi-axes (n, 3) and axes (n, 3, 3) from sums over voxels."""
@@ -129,29 +129,6 @@ def _ellipsoids(
     axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
     axes[total[:, COUNT] == 1] = np.nan
     return (near + rest) * voxel_size, np.maximum(radii, voxel_size.min() / 2), axes
-
-
-def ellipsoids_of_voxels(
-    voxels: NDArray[np.int64], starts: NDArray[np.int64], voxel_size: tuple[float, float, float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return centroids (n, 3), semi-axes (n, 3) and axes (n, 3, 3) from lists of voxels.
-
-    Parameters
-    ----------
-    voxels
-        (k, 3), x, y, z of all voxels.
-    starts
-        (n + 1,), where those of each nucleus begin; each has one at least.
-    voxel_size
-        x, y, z.
-    """
-    x, y, z = voxels.T
-    products = np.stack([x * x, y * y, z * z, x * y, x * z, y * z], axis=1)
-    total = np.zeros((len(starts) - 1, WIDTH), dtype=np.int64)
-    total[:, COUNT] = np.diff(starts)
-    total[:, FIRST:SECOND] = np.add.reduceat(voxels, starts[:-1], axis=0)
-    total[:, SECOND:WIDTH] = np.add.reduceat(products, starts[:-1], axis=0)
-    return _ellipsoids(total, np.asarray(voxel_size, dtype=np.float64))
 
 
 def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> Table:

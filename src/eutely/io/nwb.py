@@ -300,10 +300,16 @@ def _specimen(
     size: VoxelSize,
 ) -> Specimen:
     """Return nuclei from their voxels: centroids, and ellipsoids where there are several."""
-    from eutely.nuclei import ellipsoids_of_voxels
+    from eutely.nuclei import COUNT, FIRST, SECOND, WIDTH, ellipsoids
 
     places = np.stack([voxels[axis].astype(np.int64) for axis in "xyz"], axis=1)
-    centroids, radii, axes = ellipsoids_of_voxels(places, starts, size)
+    x, y, z = places.T
+    products = np.stack([x * x, y * y, z * z, x * y, x * z, y * z], axis=1)
+    sums = np.zeros((len(ids), WIDTH), dtype=np.int64)
+    sums[:, COUNT] = np.diff(starts)
+    sums[:, FIRST:SECOND] = np.add.reduceat(places, starts[:-1], axis=0)
+    sums[:, SECOND:WIDTH] = np.add.reduceat(products, starts[:-1], axis=0)
+    centroids, radii, axes = ellipsoids(sums, np.asarray(size, dtype=np.float64))
     single = np.diff(starts) == 1
     radii[single] = np.nan  # a centre, not a nucleus of one voxel
     many = not single.all()
