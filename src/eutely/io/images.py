@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eutely.errors import ReadError
-from eutely.io import nwb, volumes
+from eutely.io import nwb_file, volumes
 from eutely.io.limits import check_memory
 from eutely.io.volumes import bioio
 from eutely.io.volumes.image import Image, image_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("eutely")
 
-SUFFIXES = (*volumes.SUFFIXES, *bioio.SUFFIXES, *nwb.SUFFIXES)
+SUFFIXES = (*volumes.SUFFIXES, *bioio.SUFFIXES, *nwb_file.SUFFIXES)
 """Endings of the names of images, longer endings first."""
 
 TAILS = re.compile(
@@ -86,8 +86,8 @@ class Images:
         path, dataset = self.of(specimen)
         name = path.name.lower()
         opener: AbstractContextManager[Volume]
-        if name.endswith(nwb.SUFFIXES):
-            opener = nwb.open_nwb(path, dataset)
+        if name.endswith(nwb_file.SUFFIXES):
+            opener = nwb_file.open_nwb(path, dataset)
         elif name.endswith(bioio.SUFFIXES):
             opener = bioio.open_bioio(path)
         else:

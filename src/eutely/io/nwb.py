@@ -11,8 +11,6 @@ eutely reads, with HDF5 alone:
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,27 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.hdf5_gate import check_dataset, check_heaps, linked, stored_chunks
-from eutely.io.limits import check_memory, check_regular
-from eutely.io.volumes import hdf5
+from eutely.io.limits import check_memory
+from eutely.io.nwb_file import groups, local, opened, rows, spacing, text_of, volume_in, volumes_of
 from eutely.io.volumes.image import Image, check_image_memory
 from eutely.io.volumes.volume import (
-    BROKEN,
     LARGEST_SIDE,
     SMALLEST_SIDE,
-    Volume,
     VoxelSize,
-    broken,
-    in_micrometres,
     plain,
     triple,
 )  # fmt: skip
 from eutely.specimen import MICROMETRE, Specimen
 
 log = logging.getLogger("eutely")
-
-SUFFIXES = (".nwb",)
-"""Endings of NWB files."""
 
 NAMES = ("ID_labels", "ID_label", "labels", "label", "names", "name", "cell_name", "neuron")
 """Columns with the names of nuclei; the first that is there counts."""
@@ -56,16 +46,9 @@ COLOURS = ("R", "G", "B", "W")
 UNNAMED = {"", "nan", "none", "n/a", "na", "unknown", "?"}
 """Texts that stand for no name, in lower case."""
 
-HUGE_SIDE = 1000.0
-"""Side of a voxel in micrometres above which the stated unit is wrong: spacings in micrometres are
-often left in metres, which is what NWB assumes."""
-
 CENTRE = 1.0
 """Radius in micrometres in which colours are measured around a nucleus of which only the centre is
 known: inside the nucleus of a neuron."""
-
-MOST_SCANNED = 4 * 2**30
-"""Bytes of a file up to which damaged texts are looked for before any text is read."""
 
 
 @dataclass(frozen=True)
@@ -134,26 +117,10 @@ def read_nwb(
         return _coloured(specimen, image, size, path)
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """Open an NWB file; what HDF5 cannot read is one line."""
-    import h5py
-
-    check_regular(path)
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(h5py.File(path, "r"))
-            if path.stat().st_size <= MOST_SCANNED:
-                check_heaps(path)
-            yield file
-        except BROKEN as error:
-            raise broken(path, error) from error
-
-
 def segmentation(file: Any, path: Path, part: str | None) -> Segmentation:
     """Return the segmentation ``part``, or the only one: with names, or called NeuroPAL."""
     tables = {
-        group.name: group for group in _groups(file) if any(_local(group, mask) for mask in MASKS)
+        group.name: group for group in groups(file) if any(local(group, mask) for mask in MASKS)
     }
     if part is not None:
         wanted = part.strip("/")
@@ -180,52 +147,10 @@ def segmentation(file: Any, path: Path, part: str | None) -> Segmentation:
         raise ReadError(f"{path}: {wrong} ({listed}); name one: {path}:{example}")
     group = tables[chosen[0]]
     volume = next(
-        (group.get(key) for key in ("imaging_volume", "imaging_plane") if _local(group, key)), None
+        (group.get(key) for key in ("imaging_volume", "imaging_plane") if local(group, key)), None
     )
-    size, why = _spacing(path, volume)
+    size, why = spacing(path, volume)
     return Segmentation(group, chosen[0], size, why)
-
-
-def _groups(file: Any) -> list[Any]:
-    """Return all groups of a file; links are not followed."""
-    import h5py
-
-    groups: list[Any] = []
-    file.visititems(
-        lambda _, node: groups.append(node) if isinstance(node, h5py.Group) else None,
-    )
-    return groups
-
-
-def _local(group: Any, key: str) -> bool:
-    """Return whether an entry is there and in the same file."""
-    return key in group and linked(group.file, f"{group.name}/{key}") is not None
-
-
-def _spacing(path: Path, volume: Any) -> tuple[VoxelSize | None, str]:
-    """Return x, y, z of a voxel in micrometres from an imaging plane or volume, or the reason."""
-    if volume is None or "grid_spacing" not in volume:
-        return None, "no grid_spacing in the imaging volume"
-    data = volume["grid_spacing"]
-    check_dataset(path, data)
-    if data.shape != (3,):
-        return None, f"grid_spacing has {data.shape} entries"
-    sides = np.asarray(data[()], np.float64)
-    unit = data.attrs.get("unit", "meters")
-    unit = unit.decode("utf-8", "replace") if isinstance(unit, bytes) else str(unit)
-    scale = in_micrometres(unit)
-    if scale is None or not np.isfinite(sides).all() or not (sides > 0).all():
-        return None, f"grid_spacing of {sides.tolist()} '{plain(unit)}'"
-    if (sides * scale).max() > HUGE_SIDE and sides.max() <= HUGE_SIDE:
-        log.warning(
-            "%s: voxels of %s %s cannot be; taken for micrometres",
-            path,
-            triple(sides.tolist()),
-            plain(unit),
-        )
-        scale = 1.0
-    x, y, z = (sides * scale).tolist()
-    return (x, y, z), ""
 
 
 def _size(path: Path, found: Segmentation, given: VoxelSize | None) -> VoxelSize:
@@ -240,27 +165,18 @@ def _size(path: Path, found: Segmentation, given: VoxelSize | None) -> VoxelSize
     return size
 
 
-def _rows(path: Path, dataset: Any) -> NDArray[Any]:
-    """Return a column of a table, after checks of what it declares."""
-    check_dataset(path, dataset)
-    check_memory(path, 8 * dataset.nbytes, f"the column {plain(dataset.name)}")
-    if dataset.chunks is not None:
-        stored_chunks(path, dataset)
-    return np.asarray(dataset[()])
-
-
 def _masks(path: Path, group: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
     """Return ids (n,), where the voxels of each begin (n + 1,), and all voxels (k,)."""
     key = next(mask for mask in MASKS if mask in group)
-    voxels = _rows(path, group[key])
+    voxels = rows(path, group[key])
     if voxels.ndim != 1 or not {"x", "y", "z"} <= set(voxels.dtype.names or ()):
         raise ReadError(f"{path}: {key} is no list of voxels x, y, z; is the file damaged?")
     if "id" not in group:
         raise ReadError(f"{path}: a segmentation without ids; is the file damaged?")
-    ids = _rows(path, group["id"]).astype(np.int64)
+    ids = rows(path, group["id"]).astype(np.int64)
     ends = np.arange(1, len(voxels) + 1)
     if f"{key}_index" in group:
-        ends = _rows(path, group[f"{key}_index"]).astype(np.int64)
+        ends = rows(path, group[f"{key}_index"]).astype(np.int64)
     starts = np.concatenate([[0], ends])
     if len(ends) != len(ids) or (np.diff(starts) < 1).any() or starts[-1] != len(voxels):
         raise ReadError(
@@ -275,9 +191,9 @@ def _names(path: Path, group: Any, count: int) -> list[str] | None:
     key = next((column for column in NAMES if column in group), None)
     if key is None or group[key].dtype.kind not in "OSU":
         return None
-    texts = [_text(value) for value in _rows(path, group[key]).ravel().tolist()]
+    texts = [text_of(value) for value in rows(path, group[key]).ravel().tolist()]
     if f"{key}_index" in group:
-        ends = _rows(path, group[f"{key}_index"]).astype(np.int64).tolist()
+        ends = rows(path, group[f"{key}_index"]).astype(np.int64).tolist()
         begins = [0, *ends[:-1]]
         pairs = zip(begins, ends, strict=True)
         texts = ["".join(texts[begin:end]) for begin, end in pairs if 0 <= begin <= end]
@@ -286,10 +202,6 @@ def _names(path: Path, group: Any, count: int) -> list[str] | None:
             return None  # an empty list of labels stands for none
         raise ReadError(f"{path}: {len(texts)} names in {key} for {count} nuclei")
     return ["" if text.strip().lower() in UNNAMED else text for text in texts]
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _specimen(
@@ -346,11 +258,11 @@ def _coloured(specimen: Specimen, image: Image, size: VoxelSize, path: Path) -> 
 
 def _image(file: Any, path: Path) -> Image | None:
     """Return the image with the colours of NeuroPAL, channels called R, G, B, W; None if absent."""
-    images = [group for group in _volumes(file) if "RGBW_channels" in group]
+    images = [group for group in volumes_of(file) if "RGBW_channels" in group]
     if len(images) != 1:
         return None
-    volume = _volume(path, images[0])
-    order = _rows(path, images[0]["RGBW_channels"]).astype(np.int64).tolist()
+    volume = volume_in(path, images[0])
+    order = rows(path, images[0]["RGBW_channels"]).astype(np.int64).tolist()
     names = [""] * volume.stored[-1]
     for colour, channel in zip(COLOURS, order, strict=False):
         if not 0 <= channel < len(names):
@@ -358,47 +270,3 @@ def _image(file: Any, path: Path) -> Image | None:
         names[channel] = colour
     check_image_memory(volume)
     return Image(volume, tuple(names))
-
-
-def _volumes(file: Any) -> list[Any]:
-    """Return the images of a file: groups with data x, y, z, channel."""
-    import h5py
-
-    return [
-        group
-        for group in _groups(file)
-        if group.attrs.get("neurodata_type") in ("MultiChannelVolume", b"MultiChannelVolume")
-        and isinstance(group.get("data"), h5py.Dataset)
-        and group["data"].ndim == 4
-    ]
-
-
-def _volume(path: Path, group: Any) -> Volume:
-    """Return the image of a MultiChannelVolume."""
-    volume = hdf5.volume_of(path, group["data"])
-    place = group.get("imaging_volume") if _local(group, "imaging_volume") else None
-    size, why = _spacing(path, place)
-    channels: tuple[str, ...] = ()
-    if place is not None and _local(place, "order_optical_channels"):
-        listed = place["order_optical_channels"].get("channels")
-        if listed is not None:
-            # "name-excitation-emission", as laboratories write them
-            texts = [_text(text) for text in _rows(path, listed).ravel().tolist()]
-            channels = tuple(text.partition("-")[0] for text in texts)
-    return replace(
-        volume, axes="xyzc", voxel_size=size, why_unknown=why, channels=channels, named=True
-    )
-
-
-@contextmanager
-def open_nwb(path: Path, part: str | None = None) -> Iterator[Volume]:
-    """Open the only MultiChannelVolume of an NWB file, or the one called ``part``."""
-    with opened(path) as file:
-        images = _volumes(file)
-        if part is not None:
-            images = [one for one in images if one.name.endswith(f"/{part.strip('/')}")]
-        if len(images) != 1:
-            names = ", ".join(plain(one.name.rpartition("/")[2]) for one in _volumes(file)[:5])
-            wrong = f"several images ({names})" if len(images) > 1 else f"no such image ({names})"
-            raise ReadError(f"{path}: {wrong}; name one MultiChannelVolume: {path}:NAME")
-        yield _volume(path, images[0])

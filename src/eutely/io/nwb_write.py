@@ -17,7 +17,8 @@ import numpy as np
 
 from eutely.annotation import Annotation
 from eutely.errors import EutelyError, ReadError, WriteError, install
-from eutely.io.nwb import opened, segmentation
+from eutely.io.nwb import segmentation
+from eutely.io.nwb_file import opened
 from eutely.io.whole import whole
 
 COLUMNS = {

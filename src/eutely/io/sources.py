@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from eutely.errors import ReadError
-from eutely.io import nwb, volumes
+from eutely.io import nwb_file, volumes
 from eutely.io.columns import SUFFIXES as TABLES
 from eutely.io.names import names_beside
 from eutely.io.programs import program_of
@@ -20,7 +20,7 @@ log = logging.getLogger("eutely")
 SUFFIXES = {
     "volume": volumes.SUFFIXES,
     "points": (".apo", ".ano.ano.txt", ".ano.txt", ".marker"),
-    "nwb": nwb.SUFFIXES,
+    "nwb": nwb_file.SUFFIXES,
     "table": TABLES,
 }
 """Endings of file names by content; the first that fits counts."""
