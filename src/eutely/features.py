@@ -188,31 +188,48 @@ def agreement(
     x, y = cell_scores[complete], scores[complete]
     count, d = y.shape
     prior = PRIOR * np.cov(y.T, bias=True).reshape(d, d)
-    weights = np.ones(count)
-    there = None if places is None else places[complete]
-    crosstalk, gradient = np.zeros((d, d)), np.zeros((3, d))
+    # Sums over nuclei are needed only of products of these columns, once for each re-weighting.
+    there = np.zeros((count, 0)) if places is None else places[complete]
+    columns = np.concatenate([np.ones((count, 1)), x, there, y], axis=1)
+    of_x, of_there, of_y = (
+        slice(1, d + 1),
+        slice(d + 1, d + 1 + there.shape[1]),
+        slice(d + 1 + there.shape[1], None),
+    )
+    products = columns.T @ columns
+    crosstalk, gradient = np.zeros((d, d)), np.zeros((there.shape[1], d))
     for _ in range(REWEIGHTINGS):
-        shares = weights / weights.sum()
-        flat = y if there is None else y - there @ gradient
-        centre, middle = shares @ x, shares @ flat
-        apart, here = x - centre, flat - middle
-        square = shares @ apart**2 + 1e-9
-        slope = np.maximum(shares @ (apart * here) / square, 1e-9)
-        error = shares @ here**2 / square / count
+        total = products[0, 0]
+        means = products[0] / total
+        moments = products / total - np.outer(means, means)
+        # Scores without their gradient, here called flat, as a mixture of the columns.
+        centre, middle = means[of_x], means[of_y] - means[of_there] @ gradient
+        x_flat = moments[of_x, of_y] - moments[of_x, of_there] @ gradient
+        y_flat = moments[of_y, of_y] - moments[of_y, of_there] @ gradient
+        there_flat = moments[of_there, of_y] - moments[of_there, of_there] @ gradient
+        flat_flat = y_flat - gradient.T @ there_flat
+        square = np.diagonal(moments)[of_x] + 1e-9
+        slope = np.maximum(np.diagonal(x_flat) / square, 1e-9)
+        error = np.diagonal(flat_flat) / square / count
         slope *= np.maximum(1 - 4 * error / slope**2, 0.0)
-        rest = here - slope * apart
-        if there is not None:
-            weighted = weights[:, None] * apart
-            normal = apart.T @ weighted + CROSSTALK * np.diag(square + 1e-6)
-            crosstalk = np.where(slope > 0, np.linalg.solve(normal, weighted.T @ rest), 0.0)
-            rest = rest - apart @ crosstalk
-        scatter = _ridged(((weights[:, None] * rest).T @ rest + prior) / (count + PRIOR))
-        away = np.linalg.solve(np.linalg.cholesky(scatter), rest.T)
-        weights = (freedom + d) / (freedom + (away**2).sum(axis=0))
-        if there is not None:
-            weighted = weights[:, None] * there
-            normal = there.T @ weighted + GRADIENT * np.eye(3)
-            gradient = np.linalg.solve(normal, weighted.T @ (rest + there @ gradient))
+        x_x = moments[of_x, of_x]
+        if places is not None:
+            normal = total * x_x + CROSSTALK * np.diag(square + 1e-6)
+            solution = np.linalg.solve(normal, total * (x_flat - x_x * slope))
+            crosstalk = np.where(slope > 0, solution, 0.0)
+        mixing = np.diag(slope) + crosstalk
+        rest_rest = flat_flat - mixing.T @ x_flat - x_flat.T @ mixing + mixing.T @ x_x @ mixing
+        scatter = _ridged((total * rest_rest + prior) / (count + PRIOR))
+        rest = np.concatenate([(centre @ mixing - middle)[None], -mixing, -gradient, np.eye(d)])
+        white = np.linalg.solve(np.linalg.cholesky(scatter), rest.T).T
+        weights = (freedom + d) / (freedom + ((columns @ white) ** 2).sum(axis=1))
+        products = columns.T @ (weights[:, None] * columns)
+        if places is not None:
+            rest[of_there] = 0.0
+            normal = products[of_there, of_there] + GRADIENT * np.eye(len(gradient))
+            gradient = np.linalg.solve(normal, products[of_there] @ rest)
+    if places is None:
+        gradient = np.zeros((3, d))
     return Agreement(centre, middle, slope, scatter, crosstalk, gradient)
 
 

@@ -103,7 +103,7 @@ def _whole_or_part(
     fits = [warp_pose(model, posed, specimen.scores, pins) for posed in poses]
     if len(unposed.points) >= MANY:
         fits = _by_places(model, fits, pins)
-    costs = [cost_at_usual_rates(model, fit, pins) for fit in fits]
+    costs = [cost_at_usual_rates(model, fit, pins) for fit in fits] if len(fits) > 1 else [0.0]
     best = fits[int(np.argmin(costs))]
     close = [fit for fit, cost in zip(fits, costs, strict=True) if cost < min(costs) + CLEAR]
     rivals = [best, *_other_hand(best, close)]
@@ -149,6 +149,8 @@ def _by_places(model: Model, fits: list[Fit], pins: Pins) -> list[Fit]:
 
     Features cannot: a matching that is loose in its places can follow them too well.
     """
+    if not any(np.linalg.det(fit.posed.T @ fits[0].posed) < 0 for fit in fits):
+        return fits
     bare = [replace(fit, scores=fit.scores[:, :0]) for fit in fits]
     costs = [cost_at_usual_rates(model, fit, pins) for fit in bare]
     best = fits[int(np.argmin(costs))]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from eutely.align.target import pose_rules
+from eutely.align.target import least_cost, pose_rules
 from eutely.align.warp import fit_warp, rewarp
 from eutely.annotation import NucleusCells
 from eutely.candidates import PairCosts
@@ -21,7 +21,7 @@ from eutely.fit.rates import LOWEST_RATE, Rates
 from eutely.fit.spurious import BENEFIT, crowd, oddity
 from eutely.fit.view import in_view
 from eutely.frame import Points, Posed
-from eutely.geometry import nearness
+from eutely.geometry import mean_nearness, nearest_squares
 from eutely.solver.assignment import assign
 from eutely.solver.meanfield import COOLING, Crowd, settle
 from eutely.solver.softassign import Centres, Rules, Shares, mean_places, soft_assign
@@ -37,6 +37,9 @@ REFITS = 2
 
 ROLLS = 12
 """Rolls that are tried all around."""
+
+WITNESSES = 1000
+"""Nuclei by which it is judged which poses are nearest, at most."""
 
 MATCHED_POSES = 4
 """Poses that are matched with the cells in any case, the nearest ones."""
@@ -203,16 +206,23 @@ def plausible_poses(
     tree, broad = KDTree(model.means), model.broad()
     tried = [*poses, *_rolled(poses[0])]
     tried = [posed * MIRROR if mirrored else posed for mirrored in hands for posed in tried]
-    near = np.array([nearness(tree, posed, model.body.spacing) for posed in tried])
+    some = slice(None, None, -(-len(poses[0]) // WITNESSES))
+    squares = [nearest_squares(tree, posed[some], model.body.spacing) for posed in tried]
+    near = np.array([mean_nearness(each) for each in squares])
     count = max(MATCHED_POSES, int((near <= RIVAL * near.min()).sum()))
     count = count if most is None else min(count, most)
-    nearest = [tried[at] for at in np.argsort(near, kind="stable")[:count]]
     base = broad.heights[0] * min(len(model.means), len(poses[0]))
     rules = pose_rules(broad)
-    costs = np.array([base + assign(model.means, broad, posed, rules)[1] for posed in nearest])
-    order = np.argsort(costs, kind="stable")
-    limit = max(RIVAL * costs[order[0]], costs[order[0]])
-    return [nearest[at] for at in order if costs[at] <= limit]
+    costs: dict[int, float] = {}
+    spare = max(len(poses[0]) - len(model.means), 0)
+    for at in np.argsort(near, kind="stable")[:count].tolist():
+        # A pose that cannot be among the best need not be matched.
+        lowest = min(costs.values(), default=np.inf)
+        if least_cost(squares[at], spare) <= max(RIVAL * lowest, lowest):
+            costs[at] = base + assign(model.means, broad, tried[at], rules)[1]
+    lowest = min(costs.values())
+    limit = max(RIVAL * lowest, lowest)
+    return [tried[at] for at in sorted(costs, key=costs.__getitem__) if costs[at] <= limit]
 
 
 def _rolled(posed: Points) -> list[Points]:

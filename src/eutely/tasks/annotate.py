@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -182,10 +183,16 @@ def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
         raise EutelyError(f"handedness '{handedness}'; there are: {', '.join(HANDS)}")
     if handedness != "auto" or atlas.model != "joint":
         return HANDS[handedness]
-    if asymmetry(model_of_atlas(atlas), atlas.seen) >= ASYMMETRIC:
+    if _asymmetry(atlas) >= ASYMMETRIC:
         return HANDS["auto"]
     log.debug("the atlas is too symmetric to show mirror images: specimens are taken as they are")
     return HANDS["as-is"]
+
+
+@lru_cache(maxsize=8)
+def _asymmetry(atlas: Atlas) -> float:
+    """Return `eutely.fit.evidence.asymmetry`, which takes as long as annotating a specimen."""
+    return asymmetry(model_of_atlas(atlas), atlas.seen)
 
 
 def _annotation(
