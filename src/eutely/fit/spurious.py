@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from eutely.agreement import RIDGE
 from eutely.atlas import BIN_WIDTH, BINS
-from eutely.features import RIDGE, SHARED
+from eutely.features import SHARED
 from eutely.kernel import kernel
 from eutely.solver.meanfield import Crowd
 

@@ -18,7 +18,8 @@ from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.fit.choose import place_again, place_in_view
 from eutely.fit.evidence import ASYMMETRIC, PLACED, asymmetry, is_mirrored, support, trust
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import MIRROR, Fit, nucleus_cells, place
+from eutely.fit.place import Fit, nucleus_cells, place
+from eutely.fit.poses import MIRROR
 from eutely.fit.quadratic import place_by_offsets
 from eutely.fit.view import Unposed
 from eutely.frame import Points, Posed, canonical_order
