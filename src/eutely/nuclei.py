@@ -83,7 +83,7 @@ def measure(
     kept = (counts >= STRAY * voxels[slot]) | (largest < STRAY * voxels)[slot]
     total = np.zeros((len(labels), WIDTH), dtype=np.int64)
     np.add.at(total, slot[kept], pieces[kept])
-    centroids, radii, axes = _ellipsoids(total, np.asarray(voxel_size, dtype=np.float64))
+    centroids, radii, axes = ellipsoids(total, np.asarray(voxel_size, dtype=np.float64))
     return Specimen(
         name=name,
         ids=labels,
@@ -99,7 +99,7 @@ def measure(
     )
 
 
-def _ellipsoids(
+def ellipsoids(
     total: Table, voxel_size: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return centroids (n, 3), semi-axes (n, 3) and axes (n, 3, 3) from sums over voxels."""
@@ -137,7 +137,7 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
     used, voxels = 0, 0
     faces: dict[tuple[int, int, int, int], NDArray[np.int32]] = {}
     for given, (z, y, x) in blocks:
-        block, words, limit = _unsigned(given)
+        block, words, limit = unsigned(given)
         depth, height, width = block.shape
         size = ((height, width), (depth, width), (depth, height))
         # Pieces in the last plane, row and column of the blocks before; -1 for none.
@@ -169,7 +169,7 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
     return gather_pieces(table[:used])
 
 
-def _unsigned(
+def unsigned(
     given: NDArray[np.integer],
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint64], np.uint64]:
     """Return a block in one of four types, its memory as words, and the largest allowed label.

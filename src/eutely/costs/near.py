@@ -40,7 +40,7 @@ def within(
     whitening
         (m, 3, 3) lower triangles, W with W S W' = 1 for the covariance S of a centre.
     limits
-        (m,), largest squared distance of each centre; inf for all points.
+        (m,), largest squared distance of each centre; inf for all points, below 0 for none.
     grid
         of the points, from `grid_or_none`.
     pins
@@ -89,8 +89,11 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
             end += 1
             starts[i + 1] = end
             continue
-        # Half the widths of the box around the ellipsoid: rows of the inverse of w.
         limit = limits[i]
+        if not limit >= 0:
+            starts[i + 1] = end
+            continue
+        # Half the widths of the box around the ellipsoid: rows of the inverse of w.
         reach = np.sqrt(limit)
         ia, ic, ig = 1.0 / a, 1.0 / c, 1.0 / f
         ib = -b * ia * ic

@@ -68,7 +68,11 @@ def resplit(
     scores = discriminating_scores(cells.cell_scores())
     prior = block_diag(np.median(covariances, axis=0), np.eye(scores.shape[2]))
     templates = np.random.default_rng(seed).permutation(len(cells))[:TEMPLATES]
-    groups = [_group(places, scores, field, numbers) for numbers in _groups(confusion, len(cells))]
+    displaced = np.nan_to_num(places - means)
+    groups = [
+        _group(places, displaced, scores, field, numbers)
+        for numbers in _groups(confusion, len(cells))
+    ]
     shared = (prior, settings.prior, settings.freedom, templates)
     solutions = list(executor.map(_split, groups, shared=shared))
     nuclei = np.array(cells.nuclei)
@@ -116,13 +120,13 @@ def _groups(confusion: csr_array, count: int) -> list[tuple[int, ...]]:
 
 def _group(
     places: NDArray[np.float64],
+    displaced: NDArray[np.float64],
     scores: NDArray[np.float64],
     field: Field,
     cells: tuple[int, ...],
 ) -> _Group:
     """Take a group's places, without the displacement that its surroundings share, and scores."""
     group = np.array(cells, dtype=np.int64)
-    displaced = np.nan_to_num(places - field.means)
     shift = np.zeros((len(places), 3))
     for cell in group:
         outside = ~np.isin(field.neighbours[cell], group)
