@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from eutely.align.affine import least_squares
 from eutely.align.target import pose_rules
 from eutely.align.warp import rewarp
-from eutely.cliques import UNMATCHED
 from eutely.fit.evidence import (
     HAND,
     MIRRORED,
@@ -38,6 +37,7 @@ from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules
+from eutely.specimen import UNMATCHED
 
 MOST_POSES, FEW_POSES = 16, 2
 """Poses of the whole body that are matched at most, and where a specimen hardly shows all of it."""

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eutely.annotation import Annotation
-from eutely.cliques import UNMATCHED
 from eutely.errors import ReadError, WriteError
 from eutely.io.names import read_nucleus_table
 from eutely.io.text import whole_numbers
 from eutely.io.whole import whole
 from eutely.io.written import tables_in
-from eutely.specimen import Specimen
+from eutely.specimen import UNMATCHED, Specimen
 
 if TYPE_CHECKING:
     import pandas as pd
