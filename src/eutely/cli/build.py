@@ -99,7 +99,7 @@ def build(
     Example: eutely build worms/ -o run
     """
     start_log(verbose, quiet)
-    from eutely.io.annotations import read_pins
+    from eutely.io.pins import read_pins
     from eutely.io.config import load_config
     from eutely.tasks.build import build as build_atlas
 

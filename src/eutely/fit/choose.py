@@ -92,6 +92,11 @@ def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
     return replace(again, mirror=fit.mirror)
 
 
+def match_around(model: Model, fit: Fit, pins: Pins) -> Fit:
+    """Match a specimen again around pins: at its place, by its warp; a tenth of a second."""
+    return match_jointly(model, fit, refits=1, pins=pins, probabilities=True)
+
+
 def _whole_or_part(
     model: Model, specimen: Posed, unposed: Unposed, pins: Pins, *, thorough: bool = False
 ) -> Fit:

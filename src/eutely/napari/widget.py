@@ -22,7 +22,7 @@ from qtpy.QtWidgets import (
 )
 
 from eutely.errors import EutelyError
-from eutely.io.annotations import read_pins, write_pins
+from eutely.io.pins import read_pins, write_pins
 from eutely.napari.named import Named, as_pin, read_named
 from eutely.napari.planes import cuts
 from eutely.napari.reader import CENTRES, TABLE, colormap, names_layer, show_one_name_in_3d

@@ -116,11 +116,11 @@ def report_of_build(
         versions=versions(),
         config=to_toml(config),
         evaluation=pre_atlas(built.specimens, built.cells) if named else None,
-        pins=_listed(pins, built.specimens),
+        pins=pins_listed(pins, built.specimens),
     )
 
 
-def _listed(pins: Pins | None, specimens: Sequence[Specimen]) -> tuple[tuple[str, int, str], ...]:
+def pins_listed(pins: Pins | None, specimens: Sequence[Specimen]) -> tuple[tuple[str, int, str], ...]:
     """Return the pins of specimens that are there, in order."""
     there = {specimen.name for specimen in specimens}
     rows = sorted((pins or {}).items(), key=lambda pin: pin[0])
@@ -177,7 +177,7 @@ def report_of_annotations(
         command=command,
         versions=versions(),
         evaluation=Evaluation(scores) if scores else None,
-        pins=_listed(pins, specimens),
+        pins=pins_listed(pins, specimens),
     )
 
 
