@@ -33,7 +33,7 @@ from eutely.curate.placed import Placed
 from eutely.curate.queue import Experience, questions
 from eutely.evaluation import comparable
 from eutely.results import Shown
-from worms import DATA, worms
+from worms import worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "curate.json"
 
@@ -187,17 +187,19 @@ def keep(key: str, value: dict[str, Any]) -> None:
 
 def worm_sections(which: str, most: int | None) -> tuple[Cohort, dict[str, NDArray[np.int32]]]:
     """Annotate the test worms, whole or degraded, as one series."""
-    from robustness import USUAL, degraded
-
     atlas = Atlas.load("celegans-l1")
     if which == "worms":
         specimens = list(worms("test2")[:most])
     else:
+        from robustness import USUAL, degraded
+
         specimens = degraded("test2", 101, most, **USUAL)
     annotations = eutely.annotate(atlas, [worm.without_names() for worm in specimens], workers=1)
     truths = {worm.name: truth_of(atlas, worm) for worm in specimens}
     if which == "degraded":  # segments that a person rejected are no cell
-        names = {worm.name: np.array([bool(name) for name in worm.names or ()]) for worm in specimens}
+        names = {
+            worm.name: np.array([bool(name) for name in worm.names or ()]) for worm in specimens
+        }
         truths = {name: np.where(names[name], truths[name], UNMATCHED) for name in truths}
     return cohort_of(atlas, specimens, annotations), truths
 
@@ -251,7 +253,9 @@ def timing(count: int = 30) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("section", choices=("worms", "degraded", "heads", "time"))
-    parser.add_argument("--strategies", nargs="*", choices=list(STRATEGIES), default=list(STRATEGIES))
+    parser.add_argument(
+        "--strategies", nargs="*", choices=list(STRATEGIES), default=list(STRATEGIES)
+    )
     parser.add_argument("--most", type=int, help="specimens (heads: folds); default all")
     given = parser.parse_args()
     if given.section == "time":

@@ -99,8 +99,8 @@ def build(
     Example: eutely build worms/ -o run
     """
     start_log(verbose, quiet)
-    from eutely.io.pins import read_pins
     from eutely.io.config import load_config
+    from eutely.io.pins import read_pins
     from eutely.tasks.build import build as build_atlas
 
     overrides: dict[str, int | str | None] = {f"learn.{stage}": trials for stage in STAGES}

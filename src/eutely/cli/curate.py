@@ -1,7 +1,5 @@
 """``eutely curate``: correct names in the browser, and the rest follows."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import socket
@@ -138,9 +136,9 @@ def curate(
         readings = read_inputs(given[1:], voxel_size, quiet, skip_bad=skip_bad)
         specimens = [reading.specimen.without_names() for reading in readings]
         volumes = {
-            source.name: str(source.path.resolve())
+            source.name: (str(source.path.resolve()), source.part or "")
             for source in sources(given[1:])
-            if source.kind == "volume" and source.dataset is None
+            if source.kind == "volume"
         }
         names = [specimen.name for specimen in specimens]
         pictures = {} if image is None else images_of(image, names)
@@ -160,8 +158,9 @@ def curate(
         sock, hosts = _socket(host, port)
         address = f"http://{min(hosts, key=lambda name: not name.startswith(host))}/{desk.token}/"
 
-        def begin() -> Session:
+        def begin() -> "Session":
             if new:
+
                 def show(what: str, done: int, total: int, note: str) -> None:  # noqa: ARG001
                     desk.working = f"{done} of {total} steps of annotating are done"
 
@@ -171,9 +170,7 @@ def curate(
                     workers=workers, progress=show,
                 )  # fmt: skip
                 write_files(folder / FILES, files)
-            return Session(
-                open_material(folder), author=author, read_only=read_only, learn=learn
-            )
+            return Session(open_material(folder), author=author, read_only=read_only, learn=learn)
 
         _serve(desk, application(desk, hosts), sock, begin, address, browser=not no_browser)
 
@@ -210,10 +207,10 @@ def _own_addresses() -> list[Any]:
 
 
 def _serve(
-    desk: Desk,
+    desk: "Desk",
     app: Any,
     sock: socket.socket,
-    begin: Callable[[], Session],
+    begin: "Callable[[], Session]",
     address: str,
     *,
     browser: bool,

@@ -1,4 +1,4 @@
-"""The specimens of a folder: each is placed when it is first asked for, by the atlas of its series."""
+"""The specimens of a folder; each is placed by the atlas of its series when it is first needed."""
 
 from __future__ import annotations
 

@@ -46,13 +46,15 @@ class Files:
 
     Attributes
     ----------
-    volumes, images
-        specimen -> path of its label volume, and of its raw image.
+    volumes
+        specimen -> path of its label volume, and path inside that file, or "".
+    images
+        specimen -> path of its raw image.
     voxel_size
         x, y, z in micrometres, for files that have none.
     """
 
-    volumes: Mapping[str, str] = field(default_factory=dict)
+    volumes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     images: Mapping[str, str] = field(default_factory=dict)
     voxel_size: VoxelSize | None = None
 
@@ -141,14 +143,14 @@ def write_results(material: Material, shown: Sequence[Shown], pins: Path) -> Non
     """
     atlas = material.atlas
     specimens = [material.specimens[one.name] for one in shown]
-    annotations = [_annotation(atlas, one) for one in shown]
+    annotations = [annotation_of(atlas, one) for one in shown]
     write_annotations(annotations, atlas.names, material.path, specimens=specimens)
     listed = pins_listed(read_pins(pins) if pins.exists() else None, specimens)
     report = replace(material.report, specimens=tuple(shown), pins=listed, evaluation=None)
     write_annotated_page(material.path, atlas, report)
 
 
-def _annotation(atlas: Atlas, shown: Shown) -> Annotation:
+def annotation_of(atlas: Atlas, shown: Shown) -> Annotation:
     """Return a specimen as tables list it."""
     return Annotation(
         shown.name,
@@ -181,7 +183,7 @@ def read_files(path: Path) -> Files:
         values = json.loads(path.read_text(encoding="utf-8"))
         size = values["voxel_size"]
         return Files(
-            {str(name): str(place) for name, place in values["volumes"].items()},
+            {name: (str(place[0]), str(place[1])) for name, place in values["volumes"].items()},
             {str(name): str(place) for name, place in values["images"].items()},
             None if size is None else (float(size[0]), float(size[1]), float(size[2])),
         )
@@ -195,7 +197,7 @@ def _first(path: Path, atlas: Atlas, report: Report) -> tuple[Shown, ...]:
     file = path / FIRST
     if file.exists():
         try:
-            kept, of = unpack(read_record(file), tuple[Report, str])  # type: ignore[arg-type]
+            kept, of = unpack(read_record(file), tuple[Report, str])
         except (EutelyError, ValueError, KeyError, TypeError):
             of = ""
         if of == key:
@@ -214,7 +216,5 @@ def _specimens(path: Path, shown: Sequence[Shown]) -> dict[str, Specimen]:
     ids = {one.name: one.ids.tolist() for one in shown}
     found = {specimen.name: specimen.without_names() for specimen in read(table)}
     return {
-        name: specimen
-        for name, specimen in found.items()
-        if ids.get(name) == specimen.ids.tolist()
+        name: specimen for name, specimen in found.items() if ids.get(name) == specimen.ids.tolist()
     }

@@ -1,4 +1,4 @@
-"""A specimen in the frame of an atlas that is matched again and again, around more and more pins."""
+"""A specimen in the frame of an atlas, matched again around more and more pins."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class Placed:
     def nuclei(self) -> NucleusCells:
         """Cell, confidence and alternatives of each nucleus; a pinned one is certain."""
         agreed = self.pins[self.pins != FREE] == self.first_cells[self.pins != FREE]
-        return nucleus_cells(self.fit, trust=1.0 if agreed.any() else self.trust)
+        nuclei = nucleus_cells(self.fit, trust=1.0 if agreed.any() else self.trust)
+        return nuclei._replace(confidence=np.where(self.pins >= 0, 1.0, nuclei.confidence))
 
     @property
     def first_cells(self) -> NDArray[np.int32]:

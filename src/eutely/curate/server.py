@@ -12,7 +12,6 @@ import json
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -176,7 +175,7 @@ def application(desk: Desk, hosts: frozenset[str]) -> Starlette:
             return {"planes": []}
         if not 0 <= row < len(specimen):
             raise EutelyError(f"there is no nucleus {row}")
-        reach = WINDOW * spacing(specimen.centroids) / 2
+        reach = WINDOW * spacing(specimen.centroids)
         centre = np.asarray(specimen.centroids[row])
         return {"planes": desk.slicer.through(shown.name, specimen.ids, centre, reach)}
 

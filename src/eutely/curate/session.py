@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from eutely.curate.placed import Placed
 from eutely.curate.queue import Experience, Question, doubts, questions
 from eutely.errors import EutelyError
 from eutely.evaluation import comparable
-from eutely.io.pins import Change, Pins, append_pins, read_changes
+from eutely.io.pins import Change, Pins, append_pins, read_changes, stamp
 from eutely.results import Shown
 from eutely.tasks.annotate import annotate
 
@@ -93,6 +92,7 @@ class Session:
         self.cohort = Cohort(material.atlas, material.shown, material.specimens)
         self.cases = [Case(shown) for shown in material.shown]
         self._lock = threading.RLock()
+        self._solving = threading.RLock()
         self._counted: dict[int, tuple[int, Experience]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="curate")
         self._idle = ThreadPoolExecutor(1, thread_name_prefix="curate-idle")
@@ -180,9 +180,7 @@ class Session:
         case = self.cases[number]
         cells = len(self.material.atlas)
         for row, cell in wanted.items():
-            if not 0 <= row < len(case.shown) or not (
-                cell is None or UNMATCHED <= cell < cells
-            ):
+            if not 0 <= row < len(case.shown) or not (cell is None or UNMATCHED <= cell < cells):
                 raise EutelyError(f"there is no nucleus {row}, or no cell {cell}")
         return self._change(number, lambda: (case.history.plan(wanted, seen), "new"))
 
@@ -203,7 +201,7 @@ class Session:
             edit, kind = make()
             if edit is None:
                 return case.history.revision
-            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            now = stamp()
             ids = case.shown.ids
             rows = [
                 Change(case.shown.name, int(ids[row]), self.pin_of(cell), self.author, now)
@@ -232,20 +230,20 @@ class Session:
     def solve(self, number: int) -> Placed:
         """Match a specimen around its present pins."""
         case = self.cases[number]
-        with self._lock:
-            revision, pins = case.history.revision, dict(case.history.pins)
-            if case.placed is not None and case.solved == revision:
-                return case.placed
-        first = self.cohort.placed(case.shown.name)
-        result = first.around(pins)
-        if result.lies_wrong:
-            result = self._anew(case, pins) or result
-        with self._lock:
-            if revision >= case.solved:
+        with self._solving:  # one after the other: what the last correction changed is kept
+            with self._lock:
+                revision, pins = case.history.revision, dict(case.history.pins)
+                if case.placed is not None and case.solved == revision:
+                    return case.placed
+            first = self.cohort.placed(case.shown.name)
+            result = first.around(pins)
+            if result.lies_wrong:
+                result = self._anew(case, pins) or result
+            doubt = doubts(result, self.experience(number))
+            with self._lock:
                 case.before = case.placed or (first if pins else None)
-                case.placed, case.solved = result, revision
-                case.doubt = doubts(result, self.experience(number))
-        return result
+                case.placed, case.solved, case.doubt = result, revision, doubt
+            return result
 
     def _anew(self, case: Case, pins: Mapping[int, int]) -> Placed | None:
         """Find the place of a specimen anew, given its pins; None where that is not possible."""
@@ -255,8 +253,11 @@ class Session:
             return None
         known: Pins = {(name, int(specimen.ids[row])): cell for row, cell in pins.items()}
         [found] = annotate(atlas, [specimen], adapt=False, pins=known, workers=1)
-        self.cohort.replace(replace(case.shown, positions=found.places, cells=found.cells,
-                                    confidence=found.confidence, note=found.note(atlas)))  # fmt: skip
+        moved = replace(
+            case.shown, positions=found.places, cells=found.cells, confidence=found.confidence,
+            note=found.note(atlas),
+        )  # fmt: skip
+        self.cohort.replace(moved)
         return self.cohort.placed(name).around(pins)
 
     def renew(self, number: int) -> None:
@@ -339,7 +340,9 @@ class Session:
         if self.read_only:
             return "read-only: nothing was changed"
         pins = sum(len(case.history.pins) for case in self.cases)
-        line = f"{self.saved} corrections saved in {self.pins_path} ({pins} nuclei are settled)"
+        corrections = "1 correction" if self.saved == 1 else f"{self.saved} corrections"
+        settled = "1 nucleus is" if pins == 1 else f"{pins} nuclei are"
+        line = f"{corrections} saved in {self.pins_path} ({settled} settled)"
         if not self.saved and not self.lesson:
             return line
         if self.material.kind == "build":

@@ -17,7 +17,7 @@ from eutely.io.volumes import open_volume
 from eutely.io.volumes.volume import VoxelSize
 from eutely.report.data import packed
 
-WINDOW = 12.0
+WINDOW = 4.0
 """Half the side of a slice, in typical distances between neighbouring nuclei."""
 
 MOST_PIXELS = 256
@@ -50,9 +50,11 @@ class Slicer:
 
     def has(self, specimen: str) -> dict[str, bool]:
         """Return whether a specimen has a label volume, and an image."""
-        pairs = (("labels", self._files.volumes), ("image", self._files.images))
-        return {kind: Path(places[specimen]).exists() if specimen in places else False
-                for kind, places in pairs}  # fmt: skip
+        volumes, images = self._files.volumes, self._files.images
+        return {
+            "labels": specimen in volumes and Path(volumes[specimen][0]).exists(),
+            "image": specimen in images and Path(images[specimen]).exists(),
+        }
 
     def through(
         self, specimen: str, ids: NDArray[np.int64], centre: NDArray[np.float64], reach: float
@@ -78,7 +80,7 @@ class Slicer:
             little-endian uint32) and ``image`` (base64 of uint8); "" where there is none.
         """
         there = self.has(specimen)
-        labels = self._load(self._files.volumes[specimen]) if there["labels"] else None
+        labels = self._load(*self._files.volumes[specimen]) if there["labels"] else None
         image = self._load(self._files.images[specimen]) if there["image"] else None
         side = min(MOST_PIXELS, max(32, round(2 * reach / self._finest(labels, image))))
         pixel = 2 * reach / side
@@ -98,10 +100,10 @@ class Slicer:
     def _finest(self, *volumes: Loaded | None) -> float:
         return min((min(volume.size) for volume in volumes if volume is not None), default=1.0)
 
-    def _load(self, path: str) -> Loaded:
+    def _load(self, path: str, part: str = "") -> Loaded:
         with self._lock:
             if path not in self._kept:
-                with open_volume(Path(path), self._files.voxel_size) as volume:
+                with open_volume(Path(path), self._files.voxel_size, part or None) as volume:
                     need = int(np.prod(volume.shape)) * volume.dtype.itemsize
                     check_memory(path, need, "the volume, for slices,")
                     voxels = np.zeros(volume.shape, volume.dtype)

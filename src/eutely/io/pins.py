@@ -11,6 +11,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,6 +133,21 @@ def append_pins(changes: Iterable[Change], path: Path) -> None:
             os.fsync(file.fileno())
     except UnicodeEncodeError as error:
         raise WriteError(f"cannot write {path}: a name that is no text ({error.reason})") from error
+
+
+def add_pins(pins: Mapping[tuple[str, int], str | int], path: Path) -> None:
+    """Add pins to a table, whose other pins stay: a log grows, a plain table is written again."""
+    header = path.read_bytes().splitlines()[:1] if path.exists() else []
+    if b"".join(header) == _lines([LOG_COLUMNS]).rstrip():
+        now = stamp()
+        append_pins([Change(*key, cell, time=now) for key, cell in pins.items()], path)
+    else:
+        write_pins((read_pins(path) if path.exists() else {}) | dict(pins), path)
+
+
+def stamp() -> str:
+    """Return the time as logs of pins have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _row(change: Change) -> tuple[object, ...]:

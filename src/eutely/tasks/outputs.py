@@ -120,7 +120,9 @@ def report_of_build(
     )
 
 
-def pins_listed(pins: Pins | None, specimens: Sequence[Specimen]) -> tuple[tuple[str, int, str], ...]:
+def pins_listed(
+    pins: Pins | None, specimens: Sequence[Specimen]
+) -> tuple[tuple[str, int, str], ...]:
     """Return the pins of specimens that are there, in order."""
     there = {specimen.name for specimen in specimens}
     rows = sorted((pins or {}).items(), key=lambda pin: pin[0])

@@ -64,7 +64,8 @@ scene.annotate = (ink, width, height) => {
   if (scene.scale * data.spacing > 30) labels(ink, scene, rows, (body) => nameOf(body - cells.count));
   if (desk.row < 0) return;
   if (desk.open.cells[desk.row] >= 0) ring(ink, scene, desk.open.cells[desk.row], nameOf(desk.row));
-  desk.open.others[desk.row].forEach(([cell], at) => ring(ink, scene, cell, `${at + 1} ${title(cell)}`));
+  const roomy = scene.scale * data.spacing > 24;
+  desk.open.others[desk.row].forEach(([cell], at) => ring(ink, scene, cell, roomy ? `${at + 1} ${title(cell)}` : ""));
   ring(ink, scene, cells.count + desk.row, desk.open.cells[desk.row] < 0 ? nucleus(desk.row) : nameOf(desk.row));
 };
 
