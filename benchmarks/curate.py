@@ -30,7 +30,7 @@ from eutely.atlas import Atlas
 from eutely.cliques import UNMATCHED
 from eutely.curate.cohort import Cohort
 from eutely.curate.placed import Placed
-from eutely.curate.queue import Experience, questions
+from eutely.curate.queue import Experience, Known, questions
 from eutely.evaluation import comparable
 from eutely.results import Shown
 from worms import worms
@@ -46,20 +46,20 @@ MOST = 200
 CORRECTIONS = 8
 """Questions about a head."""
 
-Choice = Callable[[Placed, Experience | None], int]
+Choice = Callable[[Placed, Experience | None, Known], int]
 
 
-def by_queue(specimen: Placed, experience: Experience | None) -> int:
+def by_queue(specimen: Placed, experience: Experience | None, known: Known) -> int:
     """Return the most valuable question."""
-    return questions(specimen, experience)[0].row
+    return questions(specimen, experience, known)[0].row
 
 
-def by_confidence(specimen: Placed, experience: Experience | None) -> int:  # noqa: ARG001
+def by_confidence(specimen: Placed, experience: Experience | None, known: Known) -> int:  # noqa: ARG001
     """Return the open nucleus with the lowest confidence."""
     return int(np.argmin(np.where(specimen.pins == -1, specimen.sure, 2.0)))
 
 
-def at_random(specimen: Placed, experience: Experience | None) -> int:  # noqa: ARG001
+def at_random(specimen: Placed, experience: Experience | None, known: Known) -> int:  # noqa: ARG001
     """Return any open nucleus; the same ones in every run."""
     rng = np.random.default_rng((len(specimen.ids), int((specimen.pins != -1).sum())))
     return int(rng.choice(np.flatnonzero(specimen.pins == -1)))
@@ -101,8 +101,9 @@ def curated(
     A question about a nucleus whose truth is not known is answered by what is shown.
     """
     specimen, pins, counts = start, {}, [wrong(start, truth)]
+    known: Known = {}
     while not stop(len(pins), counts[-1]) and len(pins) < len(truth):
-        row = choose(specimen, experience)
+        row = choose(specimen, experience, known)
         pins[row] = int(truth[row] if truth[row] != -3 else specimen.nuclei.cells[row])
         specimen = specimen.around(pins)
         counts.append(wrong(specimen, truth))
@@ -236,9 +237,10 @@ def timing(count: int = 30) -> None:
     name = min(truths)
     specimen, pins = cohort.placed(name), {}
     again, asking = [], []
+    known: Known = {}
     for _ in range(count):
         begin = time.process_time()
-        row = by_queue(specimen, None)
+        row = by_queue(specimen, None, known)
         asking.append(time.process_time() - begin)
         pins[row] = int(truths[name][row])
         begin = time.process_time()

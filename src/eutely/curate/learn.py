@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from eutely.atlas import Atlas
+from eutely.costs.near import FREE, NOBODYS
 from eutely.curate.cohort import Cohort, moved
 from eutely.curate.placed import Placed
 from eutely.errors import EutelyError
-from eutely.fit.choose import match_around
 from eutely.fit.model import model_of_atlas
+from eutely.fit.place import match_jointly
 from eutely.results import Shown
-from eutely.solver.softassign import FREE, NOBODYS
 
 FEWEST = 2
 """Curated specimens from which an atlas can learn, each judged by what the others show."""
@@ -74,7 +74,7 @@ def lesson(cohort: Cohort, curated: Sequence[Placed]) -> Lesson:
         others = [*settled[:number], *settled[number + 1 :]]
         model = model_of_atlas(moved(cohort.atlas, others, cohort.specimens))
         rows = np.flatnonzero(one.pins != FREE)
-        fit = match_around(model, one.first.fit, None)
+        fit = match_jointly(model, one.first.fit, refits=1, probabilities=True)
         again = replace(one.first, model=model, fit=fit)
         for place, version in enumerate((one.first, again)):
             right[place] += (version.first_cells[rows] == one.pins[rows]).sum()

@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from eutely.annotation import NucleusCells
 from eutely.atlas import Atlas
+from eutely.candidates import PairCosts
 from eutely.cliques import UNMATCHED
+from eutely.costs.near import FREE, NOBODYS
 from eutely.features import scores
 from eutely.fit.choose import match_around
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, error_of, nucleus_cells
+from eutely.fit.place import Fit, error_of, match_jointly, nucleus_cells, term_costs
 from eutely.fit.view import in_view
 from eutely.frame import Points
 from eutely.results import Shown
-from eutely.solver.softassign import FREE, NOBODYS, squared_distances
+from eutely.solver.softassign import squared_distances
 from eutely.specimen import Specimen
 
 WHOLE = 0.9
@@ -79,6 +81,14 @@ class Placed:
         cells[self.first.fit.nuclei[matched]] = matched
         return cells
 
+    @cached_property
+    def terms(self) -> PairCosts | None:
+        """Costs of features and odd nuclei, as they are without pins."""
+        if self.unpinned is not None:
+            return self.unpinned.terms
+        fit = self.fit
+        return term_costs(self.model if fit.view is None else self.model.through(fit.view), fit)
+
     @property
     def sure(self) -> NDArray[np.float64]:
         """(n,), probability of what is shown: being the cell, or being no cell."""
@@ -105,7 +115,8 @@ class Placed:
         if not pins:
             return first
         pinned = self.pinned(pins)
-        return replace(pinned, fit=match_around(self.model, first.fit, pinned.pins))
+        fit = match_around(self.model, first.fit, pinned.pins, first.terms)
+        return replace(pinned, fit=fit)
 
     def pinned(self, pins: Mapping[int, int]) -> Placed:
         """Return the specimen with pins that are not matched yet; see `around`."""
@@ -135,7 +146,8 @@ def placed(
     features = np.zeros((len(shown), 0)) if specimen is None else scores(specimen, atlas.features)
     fit = fit_at(model, shown.positions, features, shown.cells)
     bare = np.full(len(shown), FREE, np.int32)
-    result = Placed(shown.name, shown.ids, model, match_around(model, fit, None), bare)
+    fit = match_jointly(model, fit, refits=1, probabilities=True)
+    result = Placed(shown.name, shown.ids, model, fit, bare)
     told, now = np.nansum(shown.confidence), np.nansum(result.nuclei.confidence)
     # Doubt about the place as a whole is doubt about every nucleus, see `fit.evidence.trust`.
     return replace(result, trust=float(min(told / now, 1.0)) if told > 0 and now > 0 else 1.0)

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.cliques import UNMATCHED
+from eutely.costs.near import FREE, NOBODYS
 from eutely.curate.placed import Placed
-from eutely.fit.place import term_costs
 from eutely.solver.meanfield import settle
-from eutely.solver.softassign import FREE, NOBODYS, Rules
+from eutely.solver.softassign import Rules
 
 PRIOR = 0.2
 """Errors that "as many as expected" counts for. With 0.1 to 0.3, held-out training worms need the
@@ -105,6 +105,34 @@ class Question(NamedTuple):
     value: float
 
 
+class Consequence(NamedTuple):
+    """What follows if a nucleus is another cell.
+
+    Attributes
+    ----------
+    other
+        that cell.
+    follow
+        nuclei that get another cell then, itself first.
+    cells
+        what these are now.
+    """
+
+    other: int
+    follow: tuple[int, ...]
+    cells: tuple[int, ...]
+
+    def holds(self, other: int, cells: NDArray[np.int32], pins: NDArray[np.int32]) -> bool:
+        """Tell whether nothing has changed around since it was computed."""
+        rows = list(self.follow)
+        same = self.other == other and tuple(cells[rows].tolist()) == self.cells
+        return same and bool((pins[rows] == FREE).all())
+
+
+Known = dict[int, Consequence]
+"""Row of a nucleus -> its consequence."""
+
+
 def doubts(specimen: Placed, experience: Experience | None = None) -> NDArray[np.float64]:
     """Return (n,), the probability that what is shown of each nucleus is wrong; 0 for pinned ones.
 
@@ -123,7 +151,7 @@ def doubts(specimen: Placed, experience: Experience | None = None) -> NDArray[np
 
 
 def questions(
-    specimen: Placed, experience: Experience | None = None, *, count: int = LOOKED_AHEAD
+    specimen: Placed, experience: Experience | None = None, known: Known | None = None
 ) -> list[Question]:
     """Return the open nuclei, the most valuable question first.
 
@@ -133,13 +161,13 @@ def questions(
         matched around its pins.
     experience
         from answers in other specimens, or None.
-    count
-        questions of which all consequences are computed.
+    known
+        consequences computed before, which are used where nothing has changed, and added to.
     """
     doubt = doubts(specimen, experience)
     order = np.argsort(-doubt, kind="stable")
     order = order[specimen.pins[order] == FREE]
-    follow = consequences(specimen, order[:count])
+    follow = consequences(specimen, order[:LOOKED_AHEAD], {} if known is None else known)
     listed = [
         Question(row, float(doubt[row]), rows, float(doubt[row]) * (len(rows) or USUAL))
         for row, rows in ((row, follow.get(row, ())) for row in order.tolist())
@@ -147,35 +175,45 @@ def questions(
     return sorted(listed, key=lambda question: -question.value)
 
 
-def consequences(specimen: Placed, rows: NDArray[np.intp]) -> dict[int, tuple[int, ...]]:
+def consequences(
+    specimen: Placed, rows: NDArray[np.intp], known: Known
+) -> dict[int, tuple[int, ...]]:
     """Return for each of ``rows``: the nuclei with another cell if it is its likeliest other cell.
 
-    Nuclei without any alternative are left out.
+    Nuclei without any alternative are left out. Parameters: see `questions`.
     """
-    model, fit = specimen.model, specimen.fit
-    if fit.view is not None:
-        model = model.through(fit.view)
-    wider = model.loosened(fit.error)
-    extra = term_costs(model, fit)
-    start = model.means.copy()
-    matched = np.flatnonzero(fit.nuclei >= 0)
-    start[matched] = fit.warped[fit.nuclei[matched]]
-    nuclei = specimen.nuclei
+    cells, pins = specimen.nuclei.cells, specimen.pins
     result: dict[int, tuple[int, ...]] = {}
     for row in rows.tolist():
         other = _likeliest_other(specimen, row)
         if other is None:
             continue
-        pins = specimen.pins.copy()
-        pins[row] = other
-        rules = Rules(model.freedom, model.c0(fit.rates), pins, extra)
-        settled = settle(wider.field, fit.warped, start, rules, cooling=ALMOST, crowd=fit.crowd)
-        cells = np.full(len(pins), UNMATCHED, np.int32)
-        taken = np.flatnonzero(settled.nuclei >= 0)
-        cells[settled.nuclei[taken]] = taken
-        changed = np.flatnonzero(cells != nuclei.cells).tolist()
-        result[row] = (row, *(other for other in changed if other != row))
+        before = known.get(row)
+        if before is None or not before.holds(other, cells, pins):
+            follow = _follow(specimen, row, other)
+            before = known[row] = Consequence(other, follow, tuple(cells[list(follow)].tolist()))
+        result[row] = before.follow
     return result
+
+
+def _follow(specimen: Placed, row: int, other: int) -> tuple[int, ...]:
+    """Return the nuclei with another cell if a nucleus is ``other``; itself first."""
+    model, fit = specimen.model, specimen.fit
+    if fit.view is not None:
+        model = model.through(fit.view)
+    start = model.means.copy()
+    matched = np.flatnonzero(fit.nuclei >= 0)
+    start[matched] = fit.warped[fit.nuclei[matched]]
+    pins = specimen.pins.copy()
+    pins[row] = other
+    rules = Rules(model.freedom, model.c0(fit.rates), pins, specimen.terms)
+    field = model.loosened(fit.error).field
+    settled = settle(field, fit.warped, start, rules, cooling=ALMOST, crowd=fit.crowd)
+    cells = np.full(len(pins), UNMATCHED, np.int32)
+    taken = np.flatnonzero(settled.nuclei >= 0)
+    cells[settled.nuclei[taken]] = taken
+    changed = np.flatnonzero(cells != specimen.nuclei.cells).tolist()
+    return (row, *(each for each in changed if each != row))
 
 
 def _likeliest_other(specimen: Placed, row: int) -> int | None:

@@ -19,7 +19,7 @@ from eutely.curate.folder import PINS, Material, write_results
 from eutely.curate.history import Edit, History, Pin
 from eutely.curate.learn import Lesson, lesson
 from eutely.curate.placed import Placed
-from eutely.curate.queue import Experience, Question, doubts, questions
+from eutely.curate.queue import Experience, Known, Question, doubts, questions
 from eutely.errors import EutelyError
 from eutely.evaluation import comparable
 from eutely.io.pins import Change, Pins, append_pins, read_changes, stamp
@@ -49,6 +49,8 @@ class Case:
         questions, the most valuable first.
     doubt
         (n,), probability of each nucleus being wrong.
+    known
+        consequences of answers, as computed before.
     """
 
     shown: Shown
@@ -59,6 +61,7 @@ class Case:
     before: Placed | None = None
     queue: list[Question] = field(default_factory=list)
     doubt: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    known: Known = field(default_factory=dict)
 
 
 class Session:
@@ -268,7 +271,7 @@ class Session:
         if specimen is None or (case.asked == revision and case.queue):
             return
         experience = self.experience(number)
-        queue = questions(specimen, experience)
+        queue = questions(specimen, experience, case.known)
         with self._lock:
             if revision >= case.asked:
                 case.queue, case.asked = queue, revision

@@ -15,7 +15,7 @@ log = logging.getLogger("eutely")
 CENTROID = ("x", "y", "z")
 """Columns of the centroid."""
 
-WORDS = ("id", "name", "unit", "specimen", "individual")
+WORDS = ("id", "name", "unit", "specimen", "individual", "series")
 """Columns of a table of nuclei that are found in any case of their letters."""
 
 _LETTER = re.compile(
