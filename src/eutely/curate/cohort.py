@@ -16,7 +16,8 @@ from eutely.fit.model import Model, model_of_atlas
 from eutely.geometry import folds
 from eutely.results import Shown
 from eutely.specimen import Specimen
-from eutely.tasks.annotate import FOLDS, SERIES, shifted
+from eutely.tasks.annotate import FOLDS
+from eutely.tasks.series import SERIES, shifted
 
 
 class Cohort:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from eutely.align.affine import least_squares
 from eutely.align.target import pose_rules
 from eutely.align.warp import rewarp
-from eutely.cliques import UNMATCHED
 from eutely.candidates import PairCosts
+from eutely.cliques import UNMATCHED
 from eutely.fit.evidence import (
     HAND,
     MIRRORED,
