@@ -87,8 +87,16 @@ class Page:
     def settled(self, test: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + 60
         while not test():
-            assert time.monotonic() < end, f"waited for {what}: {self.messages}"
+            assert time.monotonic() < end, f"waited for {what}: {self.messages} {self.state()}"
             self.page.wait_for_timeout(30)
+
+    def state(self) -> Any:
+        """Return what the page shows, for failures."""
+        desk = "eutely.desk"
+        parts = ("number", "revision", "solved", "asked", "reached", "queue.length")
+        listed = ", ".join(f"{desk}.open.{part}" for part in parts)
+        saved = "document.getElementById('saved').textContent"
+        return self.ask(f"[location.hash, {desk}.row, {listed}, {saved}]")
 
     def answered(self) -> None:
         """Wait until the last correction is on disk and the specimen matched again."""

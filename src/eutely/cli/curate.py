@@ -129,6 +129,8 @@ def curate(
             f"{given[0]}: one argument is a folder to go on with, and -o is for a new one; give "
             "an atlas and specimens, or leave -o out"
         )
+    if not new and not folder.is_dir():
+        raise ReadError(f"{folder}: not a folder; give an atlas and specimens with -o DIR")
     check_folder(folder)
     if new:
         refuse_folder(folder, given[1:])
@@ -144,8 +146,6 @@ def curate(
         pictures = {} if image is None else images_of(image, names)
         files = Files(volumes, pictures, voxel_triple(parse_voxel_size(voxel_size)))
     else:
-        if not folder.is_dir():
-            raise ReadError(f"{folder}: not a folder; give an atlas and specimens with -o DIR")
         material = open_material(folder)
         atlas = material.atlas
         if image is not None:
@@ -182,6 +182,7 @@ def _socket(host: str, port: int) -> tuple[socket.socket, frozenset[str]]:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
+        sock.listen()  # whoever has the address is answered as soon as the server runs
     except (OSError, OverflowError) as error:
         sock.close()
         raise EutelyError(
