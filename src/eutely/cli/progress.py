@@ -62,7 +62,7 @@ class Step(NamedTuple):
     whats: tuple[str, ...]
 
 
-ORIENT = Step("finding heads and tails", 5, ("poses",))
+ORIENT = Step("finding heads and tails", 5, ("poses", "in-their-places", "one-handed"))
 CHECK = Step("checking each specimen", 12, (
     "held-out-fits", "checking how specimens fit",
 ))  # fmt: skip

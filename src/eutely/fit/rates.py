@@ -90,7 +90,7 @@ class Background(NamedTuple):
     def of(
         cls,
         means: NDArray[np.float64],
-        seen: NDArray[np.int64] | None = None,
+        seen: NDArray[np.float64] | NDArray[np.int64] | None = None,
         most: float = np.inf,
     ) -> Background:
         """Take cells at ``means`` (m, 3) that were seen in so many specimens: (m,)."""
