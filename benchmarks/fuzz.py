@@ -45,6 +45,9 @@ START = 300.0
 MEMORY = "1GB"
 """The budget that the readers are given, see `eutely.io.limits`."""
 
+FULL, LEAST = 5000, 500
+"""Inputs of a full run, and inputs of each format in it, at least."""
+
 HOSTILE = 0.25
 """Share of hostile structures."""
 
@@ -208,7 +211,8 @@ def main() -> None:
     for verdict in (*FAULTS, "unchecked") if options.keep else ():
         (options.keep / verdict).mkdir(parents=True, exist_ok=True)
     kinds = options.formats.split(",")
-    results = run(options.inputs, options.seed, kinds, options.workers, options.keep)
+    enough = LEAST * len(kinds) if options.inputs >= FULL else 0
+    results = run(max(options.inputs, enough), options.seed, kinds, options.workers, options.keep)
     counts = table(results)
     for kind, row in counts.items():
         print(f"{kind:8}", "  ".join(f"{key} {value}" for key, value in row.items() if value))

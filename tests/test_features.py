@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import eutely
+from eutely.candidates import Candidates, PairCosts
 from eutely.config import resolve
 from eutely.errors import EutelyError
 from eutely.evaluation import majority_names, pre_atlas
@@ -71,10 +72,17 @@ def drawn(noise: float, seed: int = 3) -> tuple[NDArray[np.float64], NDArray[np.
     return means, means + noise * random.normal(size=(N, 2))
 
 
+def table(costs: PairCosts | None) -> NDArray[np.float64]:
+    """Return the costs of all pairs: (N, N)."""
+    assert costs is not None
+    values = costs.on(Candidates.every(N, N))
+    assert costs.least <= values.min()
+    return values.reshape(N, N)
+
+
 def test_a_telling_feature_favours_the_right_cell() -> None:
     means, values = drawn(0.3)
-    costs = feature_costs(means, values, np.arange(N, dtype=np.int32), 8.0)
-    assert costs is not None
+    costs = table(feature_costs(means, values, np.arange(N, dtype=np.int32), 8.0))
     assert np.diagonal(costs).mean() < -1
     assert costs.mean() > 1
 
@@ -83,17 +91,15 @@ def test_a_feature_that_disagrees_says_nothing() -> None:
     means, values = drawn(0.3)
     own = np.arange(N, dtype=np.int32)
     for wrong in (np.random.default_rng(4).permutation(values), -values):
-        costs = feature_costs(means, wrong, own, 8.0)
-        assert costs is not None
+        costs = table(feature_costs(means, wrong, own, 8.0))
         assert np.ptp(costs, axis=0).mean() < 0.5  # no cell is preferred
 
 
 def test_other_exposure_is_learned_from_the_matches() -> None:
     means, values = drawn(0.3)
     own = np.arange(N, dtype=np.int32)
-    plain, darker = (feature_costs(means, some, own, 8.0) for some in (values, 0.4 * values - 2))
-    assert plain is not None
-    assert darker is not None
+    both = values, 0.4 * values - 2
+    plain, darker = (table(feature_costs(means, some, own, 8.0)) for some in both)
     ranks = [np.corrcoef(a, b)[0, 1] for a, b in zip(plain.T, darker.T, strict=True)]
     assert np.mean(ranks) > 0.95
 
@@ -103,8 +109,7 @@ def test_what_is_not_known_says_nothing() -> None:
     own = np.arange(N, dtype=np.int32)
     values[5] = np.nan
     values[6, 0] = np.nan
-    costs = feature_costs(means, values, own, 8.0)
-    assert costs is not None
+    costs = table(feature_costs(means, values, own, 8.0))
     np.testing.assert_array_equal(costs[:, 5], 0.0)
     assert np.isfinite(costs).all()
     assert np.ptp(costs[:, 6]) > 1
@@ -115,10 +120,8 @@ def test_what_is_not_known_says_nothing() -> None:
 def test_one_feature_twice_counts_once() -> None:
     means, values = (some[:, :1] for some in drawn(0.5))
     own = np.arange(N, dtype=np.int32)
-    once = feature_costs(means, values, own, 8.0)
-    twice = feature_costs(np.repeat(means, 2, 1), np.repeat(values, 2, 1), own, 8.0)
-    assert once is not None
-    assert twice is not None
+    once = table(feature_costs(means, values, own, 8.0))
+    twice = table(feature_costs(np.repeat(means, 2, 1), np.repeat(values, 2, 1), own, 8.0))
     spread = np.ptp(twice, axis=0).mean() / np.ptp(once, axis=0).mean()
     assert 0.8 < spread < 1.3
 

@@ -304,6 +304,27 @@ def _odd_record(path: Path, random: Random) -> None:
 
 
 Maker = Callable[[Path, Random], None]
+
+
+def _odd_program(path: Path, random: Random) -> None:
+    """Replace the content by what its program never writes: bombs, depth, absurd numbers."""
+    if path.is_dir():
+        odd = ['{"geff": {"axes": [1, 2]}}', '{"geff": {"axes": null}}', '{"geff": ' + "[" * 5000,
+               '{"geff": {"sphere": "../x", "axes": []}}']  # fmt: skip
+        (path / ".zattrs").write_text(odd[int(random.integers(len(odd)))])
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("nuclei/t001-nuclei", b"1, 1, -1," * 30_000_000)
+    elif path.suffix == ".xml":
+        laughs = '<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><TrackMate>&c;</TrackMate>'
+        texts = [laughs, "<TrackMate>" + "<Model>" * 9000, "<TrackMate><Model/></TrackMate>"]
+        path.write_text(texts[int(random.integers(len(texts)))])
+    else:
+        values = ["1e400", "nan", "-1e308", "9" * 400, '"' * 7, "0x1p3", "\x00"]
+        text = path.read_text(encoding="utf-8", errors="replace")
+        path.write_text(text.replace("5", values[int(random.integers(len(values)))]))
+
+
 MAKERS: dict[str, tuple[Maker, ...]] = {
     "tiff": (_huge_pages, _odd_xml, _odd_xml),
     "zarr": (_array_metadata, _array_metadata, _lost_chunk, _bomb_in_chunk, _odd_chunk_file),
@@ -314,6 +335,7 @@ MAKERS: dict[str, tuple[Maker, ...]] = {
     "csv": (_odd_table,),
     "parquet": (_odd_columns,),
     "points": (_odd_points,),
+    "programs": (_odd_program,),
     "run": (_odd_record,),
 }
 """Ways to make a hostile file, by format."""

@@ -29,7 +29,8 @@ def read_eutely(kind: str, path: Path) -> Content:
         return _run(path)
     from eutely.io.read import read
 
-    (specimen,) = read(path)
+    size = (0.1, 0.1, 0.5) if path.name.startswith("CD") else None
+    (specimen,) = read(path, voxel_size=size)
     return {"ids": specimen.ids, "centroids": specimen.centroids}
 
 

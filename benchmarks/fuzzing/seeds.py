@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fuzzing import programs
+
 SIZE = (0.1, 0.2, 0.5)
 """Voxel size of the seeds, x, y, z."""
 
@@ -201,6 +203,10 @@ def _points(name: str) -> Seed:
     return Seed(name, write)
 
 
+def _program(name: str) -> Seed:
+    return Seed(name, lambda folder: programs.FILES[name](folder / name))
+
+
 def record() -> Any:
     """Return what the seed of a run folder holds."""
     from eutely.record import Record
@@ -251,6 +257,7 @@ SEEDS: dict[str, list[Seed]] = {
     "csv": [Seed("worm.csv", _csv)],
     "parquet": [_parquet("worm.parquet"), _parquet("worm.pq", compression="gzip", version="1.0")],
     "points": [_points("worm.apo"), _points("worm.ano.txt")],
+    "programs": [_program(name) for name in programs.FILES],
     "run": [Seed("run", _run, True)],
 }  # fmt: skip
 """Seeds by format."""

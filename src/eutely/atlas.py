@@ -24,6 +24,10 @@ MODELS = ("joint", "offsets")
 BINS, BIN_WIDTH = 10, 0.1
 """Bins of distances at which nuclei may crowd each other, and their width in spacings."""
 
+DESCRIPTION = ("organism", "strain", "stage", "sex", "body part", "imaging", "licence", "citation",
+               "source")  # fmt: skip
+"""Keys of ``provenance`` that describe an atlas to others."""
+
 FINITE = ("means", "size", "weights", "predictors", "offsets", "feature_means", "crowding", "shown")
 """Arrays without NaN."""
 
@@ -226,7 +230,9 @@ class Atlas:
         return f"<Atlas: {len(self)} cells, {named} named, from {self.specimens} specimens>"
 
     def _repr_html_(self) -> str:
-        """Return a short table for notebooks."""
+        """Return a short table and a small 3D view for notebooks."""
+        from eutely.report.small import small_view
+
         rows = {
             "cells": len(self),
             "named": sum(map(bool, self.names)),
@@ -235,7 +241,7 @@ class Atlas:
             "length x width": f"{self.size[0]:.4g} x {self.size[1]:.4g} {self.unit}",
             "features": ", ".join(self.features) or "none",
         }
-        return html_table("Atlas", rows)
+        return html_table("Atlas", rows) + small_view(self)
 
     @property
     def often(self) -> NDArray[np.float64]:
@@ -248,6 +254,52 @@ class Atlas:
     def named(self, names: Sequence[str]) -> Atlas:
         """Return the atlas with other names, one per cell."""
         return replace(self, names=tuple(names))
+
+    def described(self, **words: str) -> Atlas:
+        """Return the atlas with further words in ``provenance``; empty ones are removed.
+
+        Any key may be given; `DESCRIPTION` lists those that ``eutely atlases`` shows.
+        """
+        known = dict(self.provenance) | {key.replace("_", " "): text for key, text in words.items()}
+        return replace(self, provenance={key: text for key, text in known.items() if text})
+
+    def take(self, cells: ArrayLike) -> Atlas:
+        """Return the atlas of some cells only, in the order given.
+
+        Cells that are left out predict nothing any more: a cell all of whose neighbours are left
+        out is expected at its mean.
+
+        Parameters
+        ----------
+        cells
+            numbers (k,) int, or a mask (m,) bool.
+        """
+        rows = np.arange(len(self))[np.asarray(cells)]
+        if len(np.unique(rows)) < len(rows):
+            raise AtlasError("atlas: a cell is taken twice")
+        number = np.full(len(self) + 1, NO_NEIGHBOUR)  # the last entry stands for no neighbour
+        number[rows] = np.arange(len(rows))
+        pairs = number[self.edges]
+        kept = (pairs >= 0).all(axis=1)
+        order = np.argsort(pairs[kept], axis=1)
+        turned = np.where(order[:, 0] == 1, -1.0, 1.0)[:, None]
+        neighbours = number[self.neighbours[rows]]
+        predictors = np.where(neighbours[:, :, None, None] >= 0, self.predictors[rows], 0.0)
+        by_cell = {
+            key: getattr(self, key)[rows]
+            for key in ("means", "covariances", "radii", "radius_covariances", "seen", "rare",
+                        "conditionals", "feature_means")
+        }  # fmt: skip
+        return replace(
+            self,
+            **by_cell,
+            edges=np.sort(pairs[kept], axis=1),
+            offsets=turned * self.offsets[kept],
+            offset_covariances=self.offset_covariances[kept],
+            neighbours=neighbours,
+            predictors=predictors,
+            names=tuple(self.names[row] for row in rows.tolist()),
+        )
 
     def save(self, path: Path | str) -> None:
         """Write the atlas to a file (``.h5``), whole or not at all."""

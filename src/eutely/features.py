@@ -10,14 +10,17 @@ ranks, which no gain and no offset changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.stats import rankdata
 
+from eutely.candidates import Candidates, PairCosts
 from eutely.errors import EutelyError
+from eutely.kernel import kernel
 from eutely.specimen import Specimen
 
 RADII = ("radius 1", "radius 2", "radius 3")
@@ -250,8 +253,8 @@ def feature_costs(
     nuclei: NDArray[np.int32],
     freedom: float,
     places: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64] | None:
-    """Return (m, n): the cost of the features of each nucleus if it is each cell.
+) -> PairCosts | None:
+    """Return the cost of the features of nuclei if they are cells.
 
     Minus the logarithm of how many times likelier its scores are for this cell than for anything
     in the specimen: usual nuclei, and equally often odd ones, whose scores spread three times as
@@ -296,33 +299,82 @@ def feature_costs(
     if by_cell is None or at_large is None:
         return None
     expected = by_cell.expected(means)
-    costs = np.zeros((len(means), len(values)))
     patterns, which = np.unique(known, axis=0, return_inverse=True)
+    which = which.ravel().astype(np.int32)
+    there, here = np.zeros((len(patterns), *means.shape)), np.zeros(values.shape)
+    factors, base = np.empty(len(patterns)), np.empty(len(values))
     for number, pattern in enumerate(patterns):
-        rows = np.flatnonzero(which.ravel() == number)
-        both, here = np.ix_(pattern, pattern), values[np.ix_(rows, pattern)]
-        cell = _student(expected[:, pattern], here, by_cell.scatter[both], freedom)
+        rows, d = np.flatnonzero(which == number), int(pattern.sum())
+        both, scores = np.ix_(pattern, pattern), values[np.ix_(rows, pattern)]
         usual, odd = (
-            _student(at_large.middle[None, pattern], here, scatter, freedom)
+            _student(scores - at_large.middle[pattern], scatter, freedom)
             for scatter in (at_large.scatter[both], ODD**2 * at_large.scatter[both])
         )
-        costs[:, rows] = cell + np.logaddexp(-usual, -odd) - np.log(2)
+        root = np.linalg.cholesky(by_cell.scatter[both])
+        white = np.linalg.inv(root)
+        there[number, :, :d] = expected[:, pattern] @ white.T
+        here[rows, :d] = scores @ white.T
+        factors[number] = 0.5 * (freedom + d)
+        height = np.log(np.diagonal(root)).sum()
+        base[rows] = height + np.logaddexp(-usual, -odd) - np.log(2)
+    prepared = there, here, which, factors, base, float(freedom)
+    return PairCosts(partial(_on_pairs, prepared), float(base.min(initial=0.0)))
+
+
+def _on_pairs(prepared: tuple[Any, ...], pairs: Candidates) -> NDArray[np.float64]:
+    """Return (c,), the costs of features of candidates; see `_pair_costs`."""
+    return np.asarray(_pair_costs(pairs.starts, pairs.points, *prepared))
+
+
+@kernel
+def _pair_costs(
+    starts: Any,
+    points: Any,
+    there: Any,
+    here: Any,
+    which: Any,
+    factors: Any,
+    base: Any,
+    freedom: float,
+) -> Any:
+    """Return (c,) float64, minus the log-density of scores around those of cells, plus ``base``.
+
+    Parameters
+    ----------
+    starts, points
+        candidates.
+    there, here
+        (p, m, d) and (n, d), white scores of cells and of nuclei, for each of p patterns of known
+        features; 0 for unknown ones.
+    which
+        (n,) int32, the pattern of each nucleus.
+    factors
+        (p,), half of freedom and dimensions.
+    base
+        (n,), what each nucleus costs in any case.
+    freedom
+        of the Student-t distribution.
+    """
+    costs = np.empty(len(points))
+    for i in range(len(starts) - 1):
+        for at in range(starts[i], starts[i + 1]):
+            j = points[at]
+            pattern = which[j]
+            squared = 0.0
+            for k in range(here.shape[1]):
+                squared += (there[pattern, i, k] - here[j, k]) ** 2
+            costs[at] = factors[pattern] * np.log1p(squared / freedom) + base[j]
     return costs
 
 
 def _student(
-    means: NDArray[np.float64],
-    values: NDArray[np.float64],
-    scatter: NDArray[np.float64],
-    freedom: float,
+    away: NDArray[np.float64], scatter: NDArray[np.float64], freedom: float
 ) -> NDArray[np.float64]:
-    """Return (m, n), minus the log-density of values (n, d) around means (m, d)."""
+    """Return (n,), minus the log-density of values that are (n, d) away from their mean."""
     root = np.linalg.cholesky(scatter)
-    white = np.linalg.inv(root)
-    there, here = means @ white.T, values @ white.T
-    squared = (here**2).sum(axis=1) + (there**2).sum(axis=1)[:, None] - 2 * there @ here.T
+    white = np.linalg.solve(root, away.T)
+    spread = np.log1p((white**2).sum(axis=0) / freedom)
     height = np.log(np.diagonal(root)).sum()
-    spread = np.log1p(np.maximum(squared, 0.0) / freedom)
     return np.asarray(0.5 * (freedom + len(scatter)) * spread + height)
 
 

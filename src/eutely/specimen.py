@@ -53,6 +53,8 @@ class Specimen:
         n cell names ("" where unknown), or None if no nucleus has a name.
     unit
         of all lengths: ``um``, ``voxel``, or ``unit`` if the file does not specify it.
+    series
+        which specimens were prepared and imaged alike; "" if the file does not say.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Specimen:
     features: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     names: tuple[str, ...] | None = None
     unit: str = UNKNOWN
+    series: str = ""
 
     def __post_init__(self) -> None:
         def put(key: str, value: object) -> None:
@@ -87,6 +90,7 @@ class Specimen:
             put("names", tuple(" ".join(str(name).split()) for name in self.names))
         put("name", " ".join(self.name.split()))
         put("unit", unit_word(self.unit))
+        put("series", " ".join(self.series.split()))
         self._check()
         if not any(self.names or ()):
             put("names", None)  # only one representation of "nothing is named"
@@ -98,7 +102,9 @@ class Specimen:
             raise SpecimenError(
                 f"{self.name}: {len(self.names)} names for {len(self)} nuclei; give one per nucleus"
             )
-        check_texts((self.name, *(self.names or ()), *self.features), "a name", SpecimenError)
+        check_texts(
+            (self.name, self.series, *(self.names or ()), *self.features), "a name", SpecimenError
+        )
         bad = ~np.isfinite(self.centroids).all(axis=1)
         if bad.any():
             raise SpecimenError(
@@ -152,7 +158,7 @@ class Specimen:
         names
             n cell names, or None.
         further
-            ``axes``, ``features``, ``unit``: see the class.
+            ``axes``, ``features``, ``unit``, ``series``: see the class.
         """
         points = np.asarray(centroids, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != 3:

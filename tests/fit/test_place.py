@@ -13,12 +13,13 @@ from scipy.spatial.transform import Rotation
 
 from eutely.atlas import Atlas
 from eutely.config.model import Estimate
+from eutely.costs.near import FREE, NOBODYS
 from eutely.estimate import estimate
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import Fit, match_jointly, match_singly, nucleus_cells, place, term_costs
 from eutely.frame import Body, Posed
-from eutely.solver.meanfield import assign
-from eutely.solver.softassign import FREE, NOBODYS, Rules
+from eutely.solver.assignment import assign
+from eutely.solver.softassign import Rules
 
 CELLS = 60
 Points = NDArray[np.float64]

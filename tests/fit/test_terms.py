@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 import eutely
 from eutely.atlas import Atlas
+from eutely.candidates import Candidates, PairCosts
 from eutely.config import resolve
 from eutely.fit import place
-from eutely.fit.model import Model
-from eutely.fit.place import Fit, Term, term_costs
+from eutely.fit.place import Term, term_costs
 from eutely.specimen import Specimen
 from toy_frames import in_canonical_order
 
@@ -34,12 +34,10 @@ def specimen() -> Specimen:
 def forbidding(cell: int, nucleus: int) -> Term:
     """Return a term by which one nucleus cannot be one cell."""
 
-    def term(model: Model, fit: Fit) -> NDArray[np.float64]:
-        costs = np.zeros((len(model.means), len(fit.posed)))
-        costs[cell, nucleus] = FORBIDDEN
-        return costs
+    def on(pairs: Candidates) -> NDArray[np.float64]:
+        return FORBIDDEN * ((pairs.centres == cell) & (pairs.points == nucleus))
 
-    return term
+    return lambda model, fit: PairCosts(on, least=0.0)
 
 
 def cells_of(atlas: Atlas, specimen: Specimen) -> NDArray[np.int32]:
@@ -71,7 +69,7 @@ def test_a_term_that_adds_nothing_changes_nothing(
 
 def test_terms_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def constant(value: float) -> Term:
-        return lambda model, fit: np.full((2, 3), value)
+        return lambda model, fit: PairCosts.of_table(np.full((2, 3), value))
 
     nothing: Term = lambda model, fit: None  # noqa: E731
     for terms, expected in (
@@ -85,4 +83,6 @@ def test_terms_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         if expected is None:
             assert total is None
         else:
-            np.testing.assert_array_equal(total, np.full((2, 3), expected))
+            assert total is not None
+            np.testing.assert_array_equal(total.on(Candidates.every(2, 3)), np.full(6, expected))
+            assert total.least <= expected

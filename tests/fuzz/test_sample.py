@@ -16,7 +16,7 @@ def test_no_broken_or_hostile_file_is_a_fault(monkeypatch):
     from fuzzing.seeds import SEEDS
 
     results = run(500, 7, list(SEEDS))
-    assert len(results) == 500
+    assert len(results) >= 500
     faults = [result for result in results if result.verdict in FAULTS]
     assert not faults, faults[:5]
     for kind in SEEDS:

@@ -196,3 +196,28 @@ def test_a_phone_shows_controls_beside_the_view_and_readable_charts(
     assert len(sizes) >= 6
     assert min(sizes) >= 9  # pixels of the text of the charts
     page.close()
+
+
+def test_the_small_view_of_a_notebook_shows_a_cell_under_the_mouse(
+    browser: Any, tmp_path: Path
+) -> None:
+    atlas, _ = toy_report()
+    bad = atlas.named(["<img src=x onerror=alert(1)>", *atlas.names[1:]])
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!doctype html>{bad._repr_html_()}", encoding="utf-8")
+    page = browser.new_page(viewport={"width": 800, "height": 700})
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(path.as_uri())
+    frame = page.frame_locator("iframe")
+    frame.locator("canvas.scene").wait_for()
+    inside = page.frames[1]
+    inside.wait_for_function("small.scale > 0")
+    x, y = inside.evaluate("(small.draw(), [small.where(0).x, small.where(0).y])")
+    box = page.locator("iframe").bounding_box()
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    frame.locator("#tip:not([hidden]) b").wait_for()
+    assert frame.locator("#tip b").text_content() == "<img src=x onerror=alert(1)>"
+    assert frame.locator("img").count() == 0
+    assert [url for url in requests if not url.startswith("file:")] in ([], ["about:srcdoc"])
+    page.close()

@@ -11,10 +11,21 @@ import eutely
 from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.evaluation import evaluation, score
+from eutely.fit.evidence import HAND, MIRRORED
 from eutely.fit.model import model_of_atlas
+from eutely.fit.place import Fit
+from eutely.fit.rates import Rates
 from eutely.frame import Posed
 from eutely.pose import anonymous, oriented, posed
-from eutely.tasks.annotate import PRIOR, Result, fit_specimen, series_handedness, shifted
+from eutely.specimen import Specimen
+from eutely.tasks.annotate import fit_specimen
+from eutely.tasks.series import CERTAIN, PRIOR, hand_evidence, mirror_probabilities, shifted
+
+NAMES = {
+    name
+    for specimen in eutely.simulate(specimens=1, cells=60, pose="none")
+    for name in specimen.names or ()
+}
 
 
 @pytest.fixture(scope="module")
@@ -68,19 +79,45 @@ def test_a_single_specimen_gets_the_atlas_as_it_is(atlas: Atlas) -> None:
     np.testing.assert_array_equal(plain.cells, adapted.cells)
 
 
-def test_ten_specimens_are_one_series_unless_the_caller_says_no(
+def pushed(specimen: Specimen, seed: int, series: str = "", sign: float = 1.0) -> Specimen:
+    """Return a specimen each of whose cells is pushed somewhere, by its name and the seed."""
+    random = np.random.default_rng(seed)
+    push = {f"{name}": random.normal(0, 3.0, 3) for name in sorted(NAMES)}
+    moves = sign * np.array([push[name] for name in specimen.names or ()])
+    return replace(specimen, centroids=specimen.centroids + moves, series=series)
+
+
+def test_the_atlas_is_shifted_where_that_makes_the_others_likelier(
     atlas: Atlas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cohort = eutely.simulate(specimens=3, cells=60, variation=0.5, seed=4)
-    monkeypatch.setattr("eutely.tasks.annotate.SERIES", 3)
+    cohort = eutely.simulate(specimens=6, cells=60, variation=0.5, seed=4, pose="none")
+    monkeypatch.setattr("eutely.tasks.annotate.SERIES", 6)
 
-    def confidences(count: int, adapt: bool | None) -> list[np.ndarray]:
-        found = eutely.annotate(atlas, cohort[:count], adapt=adapt, workers=1)
-        return [one.confidence for one in found]
+    def confidences(specimens: list[Specimen], adapt: bool | None) -> list[np.ndarray]:
+        annotations = eutely.annotate(atlas, specimens, adapt=adapt, workers=1)
+        return [annotation.confidence for annotation in annotations]
 
-    np.testing.assert_equal(confidences(3, None), confidences(3, True))
-    np.testing.assert_equal(confidences(2, None), confidences(2, False))
-    assert not np.array_equal(confidences(3, True)[0], confidences(3, False)[0])
+    alike = [pushed(specimen, 1) for specimen in cohort]
+    np.testing.assert_equal(confidences(alike, None), confidences(alike, True))
+    assert not np.array_equal(confidences(alike, True)[0], confidences(alike, False)[0])
+    few = alike[:5]
+    np.testing.assert_equal(confidences(few, None), confidences(few, False))
+    stranger = [*alike[:5], pushed(cohort[5], 1, sign=-1.0)]
+    np.testing.assert_equal(confidences(stranger, None)[0], confidences(stranger, True)[0])
+    np.testing.assert_equal(confidences(stranger, None)[5], confidences(stranger, False)[5])
+
+
+def test_a_column_says_which_specimens_are_a_series(
+    atlas: Atlas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cohort = eutely.simulate(specimens=8, cells=60, variation=0.5, seed=4, pose="none")
+    monkeypatch.setattr("eutely.tasks.annotate.SERIES", 4)
+    first = [pushed(specimen, 1, "first") for specimen in cohort[:5]]
+    second = [pushed(specimen, 2, "second") for specimen in cohort[5:]]
+    together = eutely.annotate(atlas, [*first, *second], workers=1)
+    alone = eutely.annotate(atlas, first, workers=1) + eutely.annotate(atlas, second, workers=1)
+    for mine, other in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(mine.confidence, other.confidence)
 
 
 def test_of_a_specimen_whose_place_is_known_no_other_pose_is_tried(atlas: Atlas) -> None:
@@ -117,36 +154,28 @@ def test_no_specimens_no_annotations(atlas: Atlas) -> None:
     assert eutely.annotate(atlas, [], workers=1) == []
 
 
-def results(atlas: Atlas, evidence: list[tuple[float | None, bool]]) -> list[Result]:
-    """Return specimens of given evidence for the mirror image, mirrored or not."""
-    (one,) = eutely.simulate(specimens=1, cells=60, variation=0.5, seed=4)
-    specimen = posed(oriented(anonymous(one, "new")), atlas.size, atlas.features)
-    fit = fit_specimen(atlas, model_of_atlas(atlas), specimen)
-    return [
-        Result(
-            specimen,
-            fit.warped * [1.0, 1.0, -1.0 if mirrored else 1.0],
-            replace(fit, mirror=mirror),
-            3.0,
-        )
-        for mirror, mirrored in evidence
-    ]
+def test_specimens_of_a_series_settle_their_handedness_together() -> None:
+    def mirrored(*evidence: float) -> list[bool]:
+        return (mirror_probabilities(np.array(evidence)) > 0.5).tolist()
+
+    assert mirrored(CERTAIN, -0.3) == [True, True]
+    assert mirrored(2.0, 1.5, -1.0) == [True, True, True]
+    assert mirrored(0.5, -2.0) == [False, False]
+    assert mirrored(0.3) == [False]  # as it is unless there is evidence
+    assert mirrored(0.8) == [True]
+    assert mirrored(CERTAIN, -CERTAIN, 1.0) == [True, False, True]  # not one series
+    assert mirrored(*[3.0] * 9, -9.0) == [True] * 9 + [False]  # all but one
+    assert mirrored() == []
 
 
-@pytest.mark.parametrize(
-    ("evidence", "expected"),
-    [
-        ([(None, True), (-3.0, False)], True),  # one is certain
-        ([(20.0, True), (15.0, True), (-10.0, False)], True),
-        ([(6.0, True), (-20.0, False)], False),
-        ([(3.0, False)], False),  # as they are unless there is evidence
-        ([(None, True), (None, False), (9.0, True)], None),  # certain, and not one series
-        ([(60.0, True), (-60.0, False), (9.0, True)], None),
-        ([(None, True), (None, True)], None),  # no doubt
-        ([], None),
-    ],
-)
-def test_a_series_settles_its_handedness_together(
-    atlas: Atlas, evidence: list[tuple[float | None, bool]], expected: bool | None
-) -> None:
-    assert series_handedness(results(atlas, evidence)) == expected
+def test_a_specimen_by_itself_has_its_odds_and_the_prior() -> None:
+    odds = np.exp(1.3) * MIRRORED / (1 - MIRRORED)
+    np.testing.assert_allclose(mirror_probabilities(np.array([1.3])), odds / (1 + odds), rtol=1e-3)
+
+
+def test_what_is_not_placed_does_not_witness_the_handedness() -> None:
+    fit = Fit(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 0)), np.zeros(1, np.int32), 0.0,
+              Rates(0.1, 0.1), mirror=50.0)  # fmt: skip
+    assert hand_evidence(fit, mirrored=True, placed=False) == 0.0
+    assert hand_evidence(fit, mirrored=True, placed=True) == 50.0 * HAND
+    assert hand_evidence(replace(fit, mirror=None), mirrored=False, placed=True) == -CERTAIN

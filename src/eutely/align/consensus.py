@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.align.affine import Map, fit_affine
-from eutely.align.target import ALL_MATCHED, POSE_FREEDOM, usual_specimens
+from eutely.align.target import ALL_MATCHED, pose_rules, usual_specimens
 from eutely.config.model import Realign
 from eutely.execute import Executor
 from eutely.frame import Frame, Points
 from eutely.learned import Parameters
 from eutely.multi import specimen_agreement, synchronise
 from eutely.pairs import PairRules, match_pairs
-from eutely.solver.meanfield import assign
-from eutely.solver.softassign import Rules, centres_of
+from eutely.solver.assignment import assign
+from eutely.solver.softassign import centres_of
 
 log = logging.getLogger("eutely")
 
@@ -217,5 +217,5 @@ def _cost(samples: Sequence[Points], spacing: float, points: Points) -> float:
     total = 0.0
     for sample in samples:
         centres = centres_of(np.broadcast_to(spacing**2 * np.eye(3), (len(sample), 3, 3)))
-        total += assign(sample, centres, points, Rules(POSE_FREEDOM, ALL_MATCHED))[1]
+        total += assign(sample, centres, points, pose_rules(centres))[1]
     return total

@@ -11,14 +11,18 @@ from scipy.spatial import KDTree
 from eutely.execute import Executor
 from eutely.frame import Frame, Points
 from eutely.geometry import nearness
-from eutely.solver.meanfield import assign
-from eutely.solver.softassign import Rules, centres_of
+from eutely.solver.assignment import assign
+from eutely.solver.softassign import Centres, Rules, centres_of, student_costs
 
 POSE_FREEDOM = 20.0
 """Degrees of freedom when poses are compared: a few cells may be anywhere."""
 
+POSE_REACH = 4.0
+"""Distance, in typical distances of neighbours, beyond which nuclei count as unmatched when poses
+are compared: how far off it is says nothing about a pose."""
+
 ALL_MATCHED = 1e4
-"""c0 while poses are compared, far above all other costs: whatever can be matched is matched."""
+"""c0 far above all other costs: whatever can be matched is matched."""
 
 OTHERS = 8
 """Specimens that each candidate for a target is compared with."""
@@ -38,6 +42,12 @@ def usual_specimens(frame: Frame) -> NDArray[np.intp]:
     middle = np.median(numbers[whole]) if whole.any() else numbers.max()
     usual = np.flatnonzero(np.abs(numbers - middle) <= USUAL_COUNT * middle)
     return usual if len(usual) else np.arange(len(numbers))
+
+
+def pose_rules(broad: Centres, pins: NDArray[np.int32] | None = None) -> Rules:
+    """Return how poses are compared, by centres as wide as neighbours are apart."""
+    c0 = student_costs(np.full(len(broad.heights), POSE_REACH**2), broad.heights, POSE_FREEDOM)
+    return Rules(POSE_FREEDOM, c0, pins)
 
 
 def choose_targets(frame: Frame, count: int, executor: Executor, *, seed: int = 0) -> list[int]:
@@ -94,6 +104,6 @@ def _costs(compared: Sequence[Sequence[Points]], spacing: float, first: Points) 
     for poses in compared:
         near = [nearness(tree, posed, spacing) for posed in poses]
         nearest = poses[int(np.argmin(near))]
-        _, cost = assign(first, centres, nearest, Rules(POSE_FREEDOM, ALL_MATCHED))
+        _, cost = assign(first, centres, nearest, pose_rules(centres))
         costs.append(cost / max(min(len(first), len(poses[0])), 1))
     return costs

@@ -6,13 +6,15 @@ from typing import Annotated
 import typer
 
 from eutely.cli.annotate import annotate
+from eutely.cli.atlas import atlases
+from eutely.cli.atlas import group as atlas_group
 from eutely.cli.build import build, demo
 from eutely.cli.check import check
 from eutely.cli.common import err, say, with_memory_limit
 from eutely.cli.extract import extract, transfer
 from eutely.cli.naming import evaluate, name
 from eutely.cli.progress import stopping
-from eutely.cli.show import atlases, config, report, view
+from eutely.cli.show import config, report, view
 from eutely.cli.simulate import simulate
 from eutely.cli.solve import match, solve
 from eutely.errors import EutelyError
@@ -52,6 +54,7 @@ def root(
 for function in COMMANDS:
     reads = function not in (demo, simulate, atlases, config)
     app.command()(with_memory_limit(function) if reads else function)
+app.add_typer(atlas_group)
 
 
 def main() -> None:

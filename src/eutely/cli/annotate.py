@@ -199,8 +199,7 @@ def volumes_of(
     by_name = {file.name: file for file in files if file.kind == "volume"}
     found = [by_name.get(reading.specimen.name) for reading in readings]
     return [
-        None if file is None else partial(open_volume, file.path, size, file.dataset)
-        for file in found
+        None if file is None else partial(open_volume, file.path, size, file.part) for file in found
     ]
 
 

@@ -104,7 +104,7 @@ def names_in(target: Path) -> tuple[str, ...]:
 
 def named_file(atlas: str, output: Path | None) -> Path:
     """Return the file to write a named atlas to; an error where there is none."""
-    from eutely.io.atlas import built_in
+    from eutely.io.atlas import known_atlases
 
     if output is not None:
         if output.is_dir():
@@ -113,7 +113,7 @@ def named_file(atlas: str, output: Path | None) -> Path:
     path = Path(atlas)
     if path.is_dir():
         return path / "atlas.h5"
-    if not path.exists() and atlas in built_in():
+    if not path.exists() and atlas in known_atlases():
         raise WriteError(f"{atlas} is a built-in atlas and stays as it is; give -o F.h5")
     return path
 

@@ -1,4 +1,4 @@
-"""Commands that show: ``eutely view``, ``report``, ``atlases`` and ``config``."""
+"""Commands that show: ``eutely view``, ``report`` and ``config``."""
 
 import tempfile
 from pathlib import Path
@@ -142,20 +142,6 @@ def write_figures(
         for kind in ("svg", "pdf"):
             with whole(folder / f"{name}.{kind}") as aside:
                 aside.write_bytes(encoded(figure, kind))
-
-
-def atlases() -> None:
-    """List the built-in atlases; other commands take their names in place of files.
-
-    Example: eutely annotate celegans-l1 worm.tif -o named
-    """
-    from eutely.io.atlas import built_in, read_atlas
-
-    for name, path in built_in().items():
-        atlas = read_atlas(path)
-        named = sum(map(bool, atlas.names))
-        about = "; ".join(atlas.provenance.get(key, "") for key in ("organism", "source"))
-        say(f"{name}  {len(atlas)} cells, {named} named, from {atlas.specimens} specimens: {about}")
 
 
 def config(

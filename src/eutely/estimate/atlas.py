@@ -99,7 +99,7 @@ def estimate(
     if not len(places) or (seen == 0).any():
         raise AtlasError("every cell of an atlas must be seen in at least one specimen")
     cells, chosen, predictors, conditionals = joint_gaussians(places, body.spacing, settings)
-    edges = _edges(cells.means, neighbours)
+    edges = nearest_pairs(cells.means, neighbours)
     offsets = robust_gaussians(places[:, edges[:, 0]] - places[:, edges[:, 1]], settings)
     sizes = (
         Gaussians(np.full(cells.means.shape, np.nan), np.full(cells.covariances.shape, np.nan))
@@ -154,7 +154,7 @@ def crowding(places: NDArray[np.float64], spacing: float) -> NDArray[np.float64]
     return CLUSTERED * np.maximum.accumulate(np.maximum(rarer, 0.0)[::-1])[::-1]
 
 
-def _edges(means: NDArray[np.float64], most: int) -> NDArray[np.int32]:
+def nearest_pairs(means: NDArray[np.float64], most: int) -> NDArray[np.int32]:
     """Return (e, 2), i < j: the nearest cells of each cell, both ways."""
     count = min(most + 1, len(means))
     _, near = KDTree(means).query(means, [*range(1, count + 1)])

@@ -1,4 +1,9 @@
-"""How displacements of cells go together: each is predicted from those most correlated with it."""
+"""How displacements of cells go together: each is predicted from those most correlated with it.
+
+Correlations fade with distance, by the prior and by how far what is seen is trusted. So the cells
+most correlated with a cell are found among those around it, from near to far, until no cell farther
+off can be among them; a covariance of all cells is never made.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.config.model import Estimate
+from eutely.costs.grid import Grid, grid_of, shell
 from eutely.estimate.gaussians import Gaussians, robust_gaussians
 from eutely.kernel import kernel
 
@@ -27,9 +33,7 @@ class Joint(NamedTuple):
 def joint_gaussians(places: NDArray[np.float64], spacing: float, settings: Estimate) -> Joint:
     """Estimate what matching needs of an atlas, and no more; parameters: see `estimate`."""
     cells = robust_gaussians(places, settings)
-    joint = joint_covariance(places, cells, spacing, settings)
-    chosen = _predictive(joint, settings.neighbours)
-    return Joint(cells, chosen, *_regression(joint, chosen))
+    return _predicted(cells, displacements(places, cells, spacing, settings), settings)
 
 
 def independent_gaussians(cells: Gaussians) -> Joint:
@@ -41,23 +45,46 @@ def independent_gaussians(cells: Gaussians) -> Joint:
 
 def prior_gaussians(cells: Gaussians, spacing: float, settings: Estimate) -> Joint:
     """Return cells that predict each other by the prior alone, before anything was seen."""
-    nothing = np.zeros((3 * len(cells.means), 3 * len(cells.means)))
-    joint = _with_prior(nothing, 0, cells, cells.covariances, spacing, settings)
-    chosen = _predictive(joint, settings.neighbours)
-    return Joint(cells, chosen, *_regression(joint, chosen))
+    nothing = np.zeros((len(cells.means), 0, 3))
+    unseen = _displacements(nothing, cells, cells.covariances, spacing, settings)
+    return _predicted(cells, unseen, settings)
 
 
-def joint_covariance(
-    places: NDArray[np.float64], cells: Gaussians, spacing: float, settings: Estimate
-) -> NDArray[np.float64]:
-    """Return (3 m, 3 m), how displacements of all cells go together.
+class Displacements(NamedTuple):
+    """What the joint covariance of all cells is made of, in the form that kernels take.
 
-    A weighted mean of what is seen, faded out with distance (few specimens make distant cells
-    look correlated by chance), and of a prior: displacements correlated by
-    ``strength * exp(-distance / length)``. Distances are measured along the axes in proportion
-    to the root of the typical displacement there.
+    The block of cells i and j at the distance d is a weighted mean of what is seen, faded out with
+    distance (few specimens make distant cells look correlated by chance), and of a prior:
+
+    (shrinkage * a(d) * R_i R_j' + t(d) * sum over specimens of x_i x_j') / (shrinkage + N)
+
+    with a(d) = ``strength * exp(-d / length)``, 1 for a cell with itself, t(d) =
+    ``exp(-d^2 / (2 fade^2))``, and R the square root of a cell's covariance.
+
+    Attributes
+    ----------
+    seen
+        (m, N, 3) float64, displacements x of each cell in N specimens.
+    roots
+        (m, 3, 3) float64, R.
+    grid
+        of the cells; distances are measured along the axes in proportion to the root of the typical
+        displacement there, in spacings.
+    weights
+        (4,) float64: strength, length, fade, shrinkage.
     """
-    count, m, _ = places.shape
+
+    seen: NDArray[np.float64]
+    roots: NDArray[np.float64]
+    grid: Grid
+    weights: NDArray[np.float64]
+
+
+def displacements(
+    places: NDArray[np.float64], cells: Gaussians, spacing: float, settings: Estimate
+) -> Displacements:
+    """Return displacements of cells (N, m, 3) from their means; outliers are pulled in."""
+    count = len(places)
     seen = np.isfinite(places[:, :, 0])
     residuals = np.where(seen[:, :, None], places - cells.means, 0.0)
     whitening = np.linalg.inv(np.linalg.cholesky(cells.covariances))
@@ -67,64 +94,30 @@ def joint_covariance(
     residuals *= np.sqrt(count / np.maximum(seen.sum(axis=0), 1))[None, :, None]
     own = np.einsum("nmi,nmj->mij", residuals, residuals)
     own = (own + settings.prior * np.median(cells.covariances, axis=0)) / (count + settings.prior)
-    flat = residuals.reshape(count, 3 * m)
-    return _with_prior(flat.T @ flat, count, cells, own, spacing, settings)
+    by_cell = np.ascontiguousarray(residuals.transpose(1, 0, 2))
+    return _displacements(by_cell, cells, own, spacing, settings)
 
 
-def _with_prior(
-    observed: NDArray[np.float64],
-    count: int,
+def _displacements(
+    seen: NDArray[np.float64],
     cells: Gaussians,
     covariances: NDArray[np.float64],
     spacing: float,
     settings: Estimate,
-) -> NDArray[np.float64]:
-    """Return the mean of products summed over ``count`` specimens and of the prior."""
+) -> Displacements:
     typical = np.sqrt(np.diag(np.median(cells.covariances, axis=0)))
     scaled = cells.means / (spacing * np.sqrt(typical / typical.max()))
-    return np.asarray(
-        _blended(
-            observed,
-            _square_roots(covariances),
-            scaled,
-            float(count),
-            settings.strength,
-            settings.length,
-            settings.fade,
-            settings.shrinkage,
-        )
+    weights = [settings.strength, settings.length, settings.fade, settings.shrinkage]
+    return Displacements(
+        seen, _square_roots(covariances), grid_of(scaled), np.array(weights, dtype=np.float64)
     )
 
 
-@kernel
-def _blended(
-    observed: Any,
-    root: Any,
-    scaled: Any,
-    count: float,
-    strength: float,
-    length: float,
-    fade: float,
-    shrinkage: float,
-) -> Any:
-    """Blend the sums of products ``observed`` (3 m, 3 m) with the prior, in place."""
-    m = len(root)
-    for i in range(m):
-        for j in range(m):
-            squared = 0.0
-            for a in range(3):
-                squared += (scaled[i, a] - scaled[j, a]) ** 2
-            alike = 1.0 if i == j else strength * np.exp(-np.sqrt(squared) / length)
-            trust = np.exp(-0.5 * squared / fade**2)
-            for a in range(3):
-                for b in range(3):
-                    prior = 0.0
-                    for c in range(3):
-                        prior += root[i, a, c] * root[j, b, c]
-                    observed[3 * i + a, 3 * j + b] = (
-                        shrinkage * alike * prior + trust * observed[3 * i + a, 3 * j + b]
-                    ) / (shrinkage + count)
-    return observed
+def _predicted(cells: Gaussians, moved: Displacements, settings: Estimate) -> Joint:
+    """Regress each cell on those that are most correlated with it."""
+    most = min(settings.neighbours, len(cells.means) - 1)
+    chosen, starts, near, blocks = _predictive(moved, most)
+    return Joint(cells, chosen, *_regression(moved, chosen, starts, near, blocks))
 
 
 def _square_roots(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -133,49 +126,158 @@ def _square_roots(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(roots, dtype=np.float64)
 
 
-def _predictive(joint: NDArray[np.float64], most: int) -> NDArray[np.int32]:
-    """Return (m, k): the cells whose displacements are most correlated with each cell's."""
-    m = len(joint) // 3
-    strength = _correlations(joint)
-    return np.argsort(-strength, axis=1, kind="stable")[:, : min(most, m - 1)].astype(np.int32)
+@kernel
+def block(moved: Any, i: int, j: int, out: Any) -> None:
+    """Write the joint covariance of two cells to ``out`` (3, 3)."""
+    strength, length, fade, shrinkage = moved.weights
+    squared = 0.0
+    for a in range(3):
+        squared += (moved.grid.points[i, a] - moved.grid.points[j, a]) ** 2
+    alike = 1.0 if i == j else strength * np.exp(-np.sqrt(squared) / length)
+    trust = np.exp(-0.5 * squared / fade**2)
+    x, y = moved.seen[i], moved.seen[j]
+    count = len(x)
+    s00 = s01 = s02 = s10 = s11 = s12 = s20 = s21 = s22 = 0.0
+    for n in range(count):
+        p, q, r = x[n, 0], x[n, 1], x[n, 2]
+        u, v, w = y[n, 0], y[n, 1], y[n, 2]
+        s00 += p * u
+        s01 += p * v
+        s02 += p * w
+        s10 += q * u
+        s11 += q * v
+        s12 += q * w
+        s20 += r * u
+        s21 += r * v
+        s22 += r * w
+    out[0, 0], out[0, 1], out[0, 2] = s00, s01, s02
+    out[1, 0], out[1, 1], out[1, 2] = s10, s11, s12
+    out[2, 0], out[2, 1], out[2, 2] = s20, s21, s22
+    for a in range(3):
+        for b in range(3):
+            prior = 0.0
+            for c in range(3):
+                prior += moved.roots[i, a, c] * moved.roots[j, b, c]
+            out[a, b] = (shrinkage * alike * prior + trust * out[a, b]) / (shrinkage + count)
 
 
 @kernel
-def _correlations(joint: Any) -> Any:
-    """Return (m, m), the sum of the squared correlations of two cells; -1 of a cell with itself."""
-    m = len(joint) // 3
-    strength = np.full((m, m), -1.0)
+def _predictive(moved: Any, most: int) -> Any:
+    """Return (m, k), the cells whose displacements are most correlated with each cell's.
+
+    The strength of a correlation is the sum of the squared correlations of coordinates. By
+    Cauchy's inequality it is at most 3 w max(a(d), t(d))^2, see `Displacements`, with the largest
+    eigenvalue w of the correlations of the cell's own coordinates. The blocks that were computed on
+    the way are returned as well: starts (m + 1,), the other cells (p,), and the blocks (p, 3, 3).
+    """
+    m = len(moved.seen)
+    strength, length, fade, _ = moved.weights
+    deviations = np.empty((m, 3))
+    widest = np.ones(m)
+    out = np.empty((3, 3))
     for i in range(m):
-        for j in range(m):
-            if i == j:
-                continue
+        block(moved, i, i, out)
+        for a in range(3):
+            deviations[i, a] = np.sqrt(out[a, a])
+        for a in range(3):  # the largest sum of a row bounds the largest eigenvalue
             total = 0.0
-            for a in range(3 * i, 3 * i + 3):
-                for b in range(3 * j, 3 * j + 3):
-                    total += joint[a, b] ** 2 / (joint[a, a] * joint[b, b])
-            strength[i, j] = total
-    return strength
+            for b in range(3):
+                total += abs(out[a, b]) / (deviations[i, a] * deviations[i, b])
+            widest[i] = max(widest[i], total)
+    chosen = np.empty((m, most), np.int32)
+    best = np.empty(most)
+    near = np.empty(m, np.int32)
+    starts = np.zeros(m + 1, np.int64)
+    others = np.empty(64 * m, np.int32)
+    blocks = np.empty((len(others), 3, 3))
+    end = 0
+    for i in range(m):
+        known, radius = 0, 0
+        while most > 0:
+            count, reach = shell(moved.grid, moved.grid.points[i], radius, near)
+            radius += 1
+            for at in range(count):
+                j = near[at]
+                if j == i:
+                    continue
+                block(moved, i, j, out)
+                if end == len(others):
+                    others = np.concatenate((others, np.empty(end, np.int32)))
+                    blocks = np.concatenate((blocks, np.empty((end, 3, 3))))
+                others[end] = j
+                blocks[end] = out
+                end += 1
+                total = 0.0
+                for a in range(3):
+                    for b in range(3):
+                        total += (out[a, b] / (deviations[i, a] * deviations[j, b])) ** 2
+                known = _insert(chosen[i], best, known, j, total)
+            if reach == np.inf:
+                break
+            bound = strength * np.exp(-reach / length)
+            if moved.seen.shape[1]:
+                bound = max(bound, np.exp(-0.5 * (reach / fade) ** 2))
+            if known == most and 3 * widest[i] * bound * bound < best[most - 1]:
+                break
+        starts[i + 1] = end
+    return chosen, starts, others[:end], blocks[:end]
 
 
 @kernel
-def _regression(joint: Any, chosen: Any) -> Any:
-    """Regress each cell on its neighbours: predictors (m, k, 3, 3), conditionals (m, 3, 3)."""
+def _insert(cells: Any, best: Any, known: int, cell: int, value: float) -> int:
+    """Insert a cell into a list of the best, highest value first; return how many there are."""
+    at = known
+    if known == len(best):
+        at -= 1
+        if value < best[at] or (value == best[at] and cell > cells[at]):
+            return known
+    while at > 0 and (best[at - 1] < value or (best[at - 1] == value and cells[at - 1] > cell)):
+        best[at] = best[at - 1]
+        cells[at] = cells[at - 1]
+        at -= 1
+    best[at] = value
+    cells[at] = cell
+    return min(known + 1, len(best))
+
+
+@kernel
+def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) -> Any:
+    """Regress each cell on its neighbours: predictors (m, k, 3, 3), conditionals (m, 3, 3).
+
+    ``starts``, ``near``, ``blocks``: blocks of the joint covariance that are known already.
+    """
     m, k = chosen.shape
     predictors = np.empty((m, k, 3, 3))
     conditionals = np.empty((m, 3, 3))
     others = np.empty((3 * k, 3 * k))
     cross = np.empty((3 * k, 3))
+    out = np.empty((3, 3))
+    position = np.full(m, -1, np.int64)
     for i in range(m):
         for p in range(k):
-            for a in range(3):
-                row = 3 * chosen[i, p] + a
-                for b in range(3):
-                    cross[3 * p + a, b] = joint[row, 3 * i + b]
-                for q in range(k):
+            j = chosen[i, p]
+            for at in range(starts[j], starts[j + 1]):
+                position[near[at]] = at
+            for q in range(-1, k):
+                other = chosen[i, q] if q >= 0 else i
+                if 0 <= q < p:
+                    continue
+                if position[other] >= 0:
+                    out[:] = blocks[position[other]]
+                else:
+                    block(moved, j, other, out)
+                for a in range(3):
                     for b in range(3):
-                        others[3 * p + a, 3 * q + b] = joint[row, 3 * chosen[i, q] + b]
+                        if q < 0:
+                            cross[3 * p + a, b] = out[a, b]
+                        else:
+                            others[3 * p + a, 3 * q + b] = out[a, b]
+                            others[3 * q + b, 3 * p + a] = out[a, b]
+            for at in range(starts[j], starts[j + 1]):
+                position[near[at]] = -1
+        block(moved, i, i, out)
         weights = np.linalg.solve(others, cross)
-        rest = joint[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] - weights.T @ cross
+        rest = out - weights.T @ cross
         for p in range(k):
             for a in range(3):
                 for b in range(3):

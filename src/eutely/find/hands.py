@@ -25,7 +25,7 @@ from eutely.fit.model import Model, joint_model
 from eutely.fit.place import MIRROR, WARP_COOLING, plausible_poses, soft_warp, warp_pose
 from eutely.frame import Frame, Points, Posed
 from eutely.geometry import nearness
-from eutely.solver.meanfield import assign
+from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules
 
 log = logging.getLogger("eutely")

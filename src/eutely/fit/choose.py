@@ -9,10 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.align.affine import least_squares
-from eutely.align.target import ALL_MATCHED, POSE_FREEDOM
+from eutely.align.target import pose_rules
 from eutely.align.warp import rewarp
 from eutely.cliques import UNMATCHED
-from eutely.fit.evidence import PLACED, is_mirrored, mirror_fit, support, surprise
+from eutely.fit.evidence import (
+    HAND,
+    MIRRORED,
+    PLACED,
+    is_mirrored,
+    mirror_fit,
+    support,
+    surprise,
+)
 from eutely.fit.model import Model
 from eutely.fit.place import (
     REFITS,
@@ -29,7 +37,7 @@ from eutely.fit.place import (
 )
 from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
-from eutely.solver.meanfield import assign
+from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules
 
 MOST_POSES, FEW_POSES = 16, 2
@@ -48,12 +56,19 @@ worms it is 240 and more, in heads less than 100, either way."""
 FEWEST_TO_MIRROR = 12
 """Matches from which a fit has a mirror image."""
 
-AS_IS = 5.0
+AS_IS = float(np.log(1 / MIRRORED - 1) / HAND)
 """Log-likelihood by which a mirror image must fit better to be taken."""
 
 LOOSE, LACKING = 0.3, 0.1
 """Error in typical distances of neighbours, and rate of missing or spurious cells, from which a fit
 of the whole body is in doubt: the specimen may show a part."""
+
+WELL = 1.0
+"""Support of a specimen of many nuclei from which its place is not looked for again. Parts of worms
+have 2 and more at their place, and up to 0.5 at others."""
+
+MOST_FITS = 3
+"""Fits of a specimen of many nuclei that are matched jointly, besides mirror images."""
 
 Pins = NDArray[np.int32] | None
 
@@ -101,16 +116,15 @@ def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
     return replace(again, mirror=fit.mirror)
 
 
-def _whole_or_part(
-    model: Model, specimen: Posed, unposed: Unposed, pins: Pins, *, thorough: bool = False
-) -> Fit:
+def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) -> Fit:
     """Return the best fit, each cell by itself; views are searched unless all of it is clear."""
     most = MOST_POSES if unposed.whole else FEW_POSES
     poses = plausible_poses(model, specimen.poses, unposed.hands, most)
     if len(poses) > 1:
         poses = _likely(model, poses, pins)
     fits = [warp_pose(model, posed, specimen.scores, pins) for posed in poses]
-    if len(unposed.points) >= MANY:
+    many = len(unposed.points) >= MANY
+    if many:
         fits = _by_places(model, fits, pins)
     costs = [cost_at_usual_rates(model, fit, pins) for fit in fits]
     best = fits[int(np.argmin(costs))]
@@ -118,25 +132,40 @@ def _whole_or_part(
     rivals = [best, *_other_hand(best, close)]
     if len(specimen.poses) == 1 or (_shows_all(model, best) and len(rivals) == 1):
         return best
-    views = search(model, unposed, specimen.scores, thorough=thorough)
-    parts = [_part(model, view(unposed.points), specimen.scores, pins) for view in views]
-    fits = [*rivals, *parts]
-    many = len(unposed.points) >= MANY
+    best, placed = _searched(model, rivals, unposed, pins)
+    if placed < (WELL if many else PLACED):
+        best, _ = _searched(model, [best], unposed, pins, thorough=True)
+    return best
+
+
+def _searched(
+    model: Model, rivals: list[Fit], unposed: Unposed, pins: Pins, *, thorough: bool = False
+) -> tuple[Fit, float]:
+    """Search views, fit them and their mirror images; return the likeliest of all and its support.
+
+    ``rivals`` are fits to compare them with.
+    """
+    points, scores = unposed.points, rivals[0].scores
+    views = search(model, unposed, scores, thorough=thorough)
+    fits = [*rivals, *(_part(model, view(points), scores, pins) for view in views)]
+    if len(points) >= MANY:
+        fits = _likeliest(model, fits, points)[:MOST_FITS]
     if len(unposed.hands) > 1:
-        likely = sorted(fits, key=lambda fit: surprise(model, fit, unposed.points))
-        fits += _mirror_images(model, likely[:1] if many else likely, unposed.points, pins)
-    best = _least_surprising(model, fits, unposed.points, pins)
-    if thorough or many:
-        return best
-    if support(model, match_jointly(model, best, refits=1), unposed.points) > PLACED:
-        return best
-    return _whole_or_part(model, specimen, unposed, pins, thorough=True)
+        likely = _likeliest(model, fits, points)
+        many = len(points) >= MANY
+        fits += _mirror_images(model, likely[:1] if many else likely, points, pins)
+    return _least_surprising(model, fits, points, pins)
+
+
+def _likeliest(model: Model, fits: list[Fit], points: Points) -> list[Fit]:
+    """Return fits in the order of how likely they make a specimen, the likeliest first."""
+    return sorted(fits, key=lambda fit: surprise(model, fit, points))
 
 
 def _likely(model: Model, poses: list[Points], pins: Pins) -> list[Points]:
     """Return the poses that match best after a first soft warp, at least one of each handedness."""
     broad = model.broad()
-    rules = Rules(POSE_FREEDOM, ALL_MATCHED, pins)
+    rules = pose_rules(broad, pins)
     base = broad.heights[0] * min(len(model.means), len(poses[0]))
     costs = []
     for posed in poses:
@@ -242,15 +271,20 @@ def _from_matches(model: Model, fit: Fit, points: Points, pins: Pins) -> Fit:
     )
 
 
-def _least_surprising(model: Model, fits: list[Fit], points: Points, pins: Pins) -> Fit:
+def _least_surprising(
+    model: Model, fits: list[Fit], points: Points, pins: Pins
+) -> tuple[Fit, float]:
     """Return the fit under which the nuclei are likeliest once they are matched jointly.
 
-    The specimen is taken as it is unless its mirror image is clearly likelier.
+    The specimen is taken as it is unless its mirror image is clearly likelier. Returns the support
+    of that fit as well.
     """
     matched = [match_jointly(model, fit, refits=1, pins=pins) for fit in fits]
     costs = np.array([surprise(model, fit, points) for fit in matched])
     mirrored = np.array([is_mirrored(points, fit.warped) for fit in matched])
-    best = fits[int(np.argmin(costs + AS_IS * mirrored))]
+    at = int(np.argmin(costs + AS_IS * mirrored))
+    best, placed = fits[at], support(model, matched[at], points)
     if mirrored.all() or not mirrored.any():
-        return best
-    return replace(best, mirror=float(costs[~mirrored].min() - costs[mirrored].min()))
+        return best, placed
+    evidence = float(costs[~mirrored].min() - costs[mirrored].min())
+    return replace(best, mirror=evidence), placed

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from eutely.candidates import Candidates
 from eutely.fit.model import Model
 from eutely.fit.place import MIRROR, Fit, feature_term, warp_pose
 from eutely.fit.rates import LOWEST_RATE, START, student_constant
 from eutely.frame import Points
-from eutely.solver.softassign import squared_distances
+from eutely.solver.softassign import Centres, squared_distances
 
 PLACED = -0.7
 """Support from which a specimen counts as placed."""
@@ -18,9 +19,13 @@ PLACED = -0.7
 SOFTNESS = 0.15
 """Support over which doubt turns into trust."""
 
-HAND = 0.07
-"""Log-odds of handedness per unit of log-likelihood, which neighbours share: 0.04 to 0.09 by
-logistic regression over heads of known names."""
+HAND = 0.08
+"""Log-odds of handedness per unit of log-likelihood, which neighbours share. By logistic regression
+over named heads, each by an atlas of other folds, and their mirror images; 0.07 to 0.09 without any
+one laboratory."""
+
+MIRRORED = 1 / 3
+"""Probability, before anything is known, that a specimen is a mirror image of the atlas."""
 
 ASYMMETRIC = 4.0
 """Asymmetry from which an atlas shows handedness. Symmetric simulated animals have 1 to 2.6, heads
@@ -30,8 +35,11 @@ UNPAIRED = 25.0
 """Squared distance that stands for a cell without a mirror image, in variances."""
 
 
-def surprise(model: Model, fit: Fit, points: Points) -> float:
+def surprise(model: Model, fit: Fit, points: Points, joint: float = 0.5) -> float:
     """Return minus the log-likelihood of a specimen, at rates that are the same for all fits.
+
+    Cells that move together are as many witnesses by themselves, and hardly any given each other.
+    So places count half by themselves and half given their neighbours, where those are known.
 
     Parameters
     ----------
@@ -41,26 +49,35 @@ def surprise(model: Model, fit: Fit, points: Points) -> float:
         from `match_jointly`, or before it.
     points
         (n, 3), the nuclei in their own unit, so that poses of different scales compare.
+    joint
+        weight of places given their neighbours; the rest is that of places by themselves.
     """
     wider = model.loosened(fit.error)
     shown = np.ones(len(fit.nuclei)) if fit.view is None else fit.view
-    means, centres = model.means, wider.centres
-    if fit.expected is not None:
-        means, centres = fit.expected, wider.field.centres
     present = np.clip(model.background.presence * shown * (1 - START), LOWEST_RATE, 1 - LOWEST_RATE)
     cells = np.flatnonzero(fit.nuclei >= 0)
-    nuclei = fit.nuclei[cells]
-    squared = squared_distances(means[cells], centres.whitening[cells], fit.warped[nuclei])
-    freedom = model.freedom
-    costs = 0.5 * (freedom + 3) * np.log1p(squared / freedom) - centres.heights[cells]
-    total = costs.sum() - len(cells) * student_constant(freedom) - np.log(present[cells]).sum()
+    total = _place_costs(model, model.means, wider.centres, fit)
+    if fit.expected is not None:
+        given_others = _place_costs(model, fit.expected, wider.field.centres, fit)
+        total = (1 - joint) * total + joint * given_others
+    total -= np.log(present[cells]).sum()
     by_features = feature_term(model, fit)
     if by_features is not None:
-        total += by_features[cells, nuclei].sum()
+        total += by_features.on(Candidates.of_matching(fit.nuclei)).sum()
     total -= np.log1p(-present[fit.nuclei < 0]).sum()
     spurious = len(points) - len(cells)
     total -= spurious * (np.log(START) + model.background.density)
     return float(total - len(points) * _growth(points, fit.warped))
+
+
+def _place_costs(model: Model, places: Points, centres: Centres, fit: Fit) -> float:
+    """Return minus the log-density of matched nuclei around ``places`` (m, 3) of their cells."""
+    cells = np.flatnonzero(fit.nuclei >= 0)
+    squared = squared_distances(
+        places[cells], centres.whitening[cells], fit.warped[fit.nuclei[cells]]
+    )
+    costs = 0.5 * (model.freedom + 3) * np.log1p(squared / model.freedom) - centres.heights[cells]
+    return float(costs.sum() - len(cells) * student_constant(model.freedom))
 
 
 def support(model: Model, fit: Fit, points: Points) -> float:
@@ -71,21 +88,20 @@ def support(model: Model, fit: Fit, points: Points) -> float:
     or less. Parameters: see `surprise`.
     """
     chance = -len(points) * (model.background.density + _growth(points, fit.warped))
-    return (chance - surprise(model, fit, points)) / len(points)
+    return (chance - surprise(model, fit, points, joint=1.0)) / len(points)
 
 
-def trust(support: float | None, mirror: float | None) -> float:
+def trust(support: float | None, sure: float = 1.0) -> float:
     """Return the probability that a specimen is placed at all, and in the right handedness.
 
     Parameters
     ----------
     support
         from `support`; None where not known.
-    mirror
-        `Fit.mirror`.
+    sure
+        probability that its handedness is right.
     """
-    placed = 1.0 if support is None else float(expit((support - PLACED) / SOFTNESS))
-    return placed * (1.0 if mirror is None else float(expit(HAND * abs(mirror))))
+    return sure * (1.0 if support is None else float(expit((support - PLACED) / SOFTNESS)))
 
 
 def mirror_fit(model: Model) -> Fit:

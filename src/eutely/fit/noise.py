@@ -16,8 +16,7 @@ def loosened(centres: Centres, error: float) -> Centres:
     """Return centres of nuclei with an error of that standard deviation in each coordinate."""
     if not error:
         return centres
-    precisions = centres.whitening.transpose(0, 2, 1) @ centres.whitening
-    return centres_of(np.linalg.inv(precisions) + error**2 * np.eye(3))
+    return centres_of(centres.covariances + error**2 * np.eye(3))
 
 
 def likeliest_error(

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from eutely.align.target import ALL_MATCHED, POSE_FREEDOM
+from eutely.align.target import pose_rules
 from eutely.align.warp import fit_warp, rewarp
 from eutely.annotation import NucleusCells
+from eutely.candidates import PairCosts
 from eutely.cliques import UNMATCHED
 from eutely.features import feature_costs
 from eutely.fit.model import Model
@@ -21,7 +22,8 @@ from eutely.fit.spurious import BENEFIT, crowd, oddity
 from eutely.fit.view import in_view
 from eutely.frame import Points, Posed
 from eutely.geometry import nearness
-from eutely.solver.meanfield import COOLING, Crowd, assign, settle
+from eutely.solver.assignment import assign
+from eutely.solver.meanfield import COOLING, Crowd, settle
 from eutely.solver.softassign import Centres, Rules, Shares, mean_places, soft_assign
 
 WARP_COOLING = (4.0, 4.0, 2.0, 2.0, 1.0, 1.0)
@@ -99,16 +101,16 @@ class Fit:
     mirror: float | None = None
 
 
-Term = Callable[[Model, Fit], NDArray[np.float64] | None]
+Term = Callable[[Model, Fit], PairCosts | None]
 """A part of the cost of a nucleus being a cell, besides that of its place.
 
-Given the cells and the fit so far, it returns (m, n), what it adds to the cost of each nucleus
-being each cell (minus a log-likelihood ratio), or None where it has nothing to add. Terms count
+Given the cells and the fit so far, it returns what it adds to the cost of nuclei being cells (minus
+a log-likelihood ratio), a function of candidates, or None where it has nothing to add. Terms count
 from the second matching of a specimen on, so that they can learn from the first one.
 """
 
 
-def feature_term(model: Model, fit: Fit) -> NDArray[np.float64] | None:
+def feature_term(model: Model, fit: Fit) -> PairCosts | None:
     """Cost of features: scores that do not follow those of the cell."""
     if not fit.scores.size or not model.features.size:
         return None
@@ -117,20 +119,20 @@ def feature_term(model: Model, fit: Fit) -> NDArray[np.float64] | None:
     return feature_costs(model.features, fit.scores, fit.nuclei, model.freedom, places)
 
 
-def oddity_term(model: Model, fit: Fit) -> NDArray[np.float64] | None:  # noqa: ARG001
+def oddity_term(model: Model, fit: Fit) -> PairCosts | None:  # noqa: ARG001
     """Cost of a nucleus whose features are those of spurious ones, whichever cell it is."""
     if fit.crowd is None or not fit.scores.size:
         return None
-    return np.tile(oddity(fit.scores, fit.nuclei, fit.crowd) - BENEFIT, (len(fit.nuclei), 1))
+    return PairCosts.of_points(oddity(fit.scores, fit.nuclei, fit.crowd) - BENEFIT)
 
 
 TERMS: list[Term] = [feature_term, oddity_term]
 """All terms. Append a function to add one; docs/extending.md shows how."""
 
 
-def term_costs(model: Model, fit: Fit) -> NDArray[np.float64] | None:
-    """Return (m, n), the sum of all terms; None where none has anything to add."""
-    total: NDArray[np.float64] | None = None
+def term_costs(model: Model, fit: Fit) -> PairCosts | None:
+    """Return the sum of all terms; None where none has anything to add."""
+    total: PairCosts | None = None
     for term in TERMS:
         costs = term(model, fit)
         if costs is not None:
@@ -206,7 +208,7 @@ def plausible_poses(
     count = count if most is None else min(count, most)
     nearest = [tried[at] for at in np.argsort(near, kind="stable")[:count]]
     base = broad.heights[0] * min(len(model.means), len(poses[0]))
-    rules = Rules(POSE_FREEDOM, ALL_MATCHED)
+    rules = pose_rules(broad)
     costs = np.array([base + assign(model.means, broad, posed, rules)[1] for posed in nearest])
     order = np.argsort(costs, kind="stable")
     limit = max(RIVAL * costs[order[0]], costs[order[0]])
@@ -228,10 +230,10 @@ def soft_warp(
     model: Model,
     posed: Points,
     pins: NDArray[np.int32] | None,
-    extra: NDArray[np.float64] | None = None,
+    extra: PairCosts | None = None,
     cooling: Sequence[float] = WARP_COOLING,
 ) -> Points:
-    """Warp one pose (n, 3) to soft matches; ``extra`` (m, n) adds to the costs of places."""
+    """Warp one pose (n, 3) to soft matches; ``extra`` adds to the costs of places."""
     background, means = model.background, model.means
     rules = Rules(c0=background.c0(background.start(len(posed)), np.inf), pins=pins, extra=extra)
     warped = posed
@@ -247,11 +249,11 @@ def warp_pose(
     posed: Points,
     scores: Points,
     pins: NDArray[np.int32] | None,
-    extra: NDArray[np.float64] | None = None,
+    extra: PairCosts | None = None,
 ) -> Fit:
     """Warp one pose to soft matches, then to hard ones, and match it.
 
-    ``extra`` (m, n) adds to the costs of places until features are known from matches.
+    ``extra`` adds to the costs of places until features are known from matches.
     """
     background, means = model.background, model.means
     rates = background.start(len(posed))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.align.consensus import fitted
-from eutely.align.target import ALL_MATCHED, POSE_FREEDOM
+from eutely.align.target import ALL_MATCHED, pose_rules
 from eutely.align.warp import rewarp
 from eutely.atlas import Atlas
 from eutely.config.model import Realign
@@ -19,7 +19,7 @@ from eutely.frame import Points, Posed
 from eutely.kernel import kernel
 from eutely.problem import PairProblem
 from eutely.solver import solve
-from eutely.solver.meanfield import assign
+from eutely.solver.assignment import assign
 from eutely.solver.softassign import MOST_SWEEPS, SLACK, Rules, Shares, balance
 from eutely.solver.state import new_state
 
@@ -71,7 +71,7 @@ def _warped(atlas: Atlas, model: Model, specimen: Posed) -> tuple[Points, Points
 def _mapped(atlas: Atlas, model: Model, specimen: Posed) -> tuple[Points, Points, Points]:
     """Fit an affine map to the matches; return the pose, the mapped nuclei and their radii."""
     settings, broad = Realign(), model.broad()
-    rules = Rules(POSE_FREEDOM, ALL_MATCHED)
+    rules = pose_rules(broad)
     costs = [assign(atlas.means, broad, posed, rules)[1] for posed in specimen.poses]
     posed = frame = specimen.poses[int(np.argmin(costs))]
     radii = specimen.radii
@@ -111,11 +111,10 @@ def shares_of(problem: PairProblem, nuclei: NDArray[np.int32]) -> Shares:
     p = problem.arrays
     state = new_state(p, problem.chosen(nuclei))
     values = _weights(p.starts, state.marginal)
-    starts = p.starts.astype(np.int64)
     balance(
-        starts, p.labels, values, np.full(problem.n_left, SLACK**2), problem.n_right, MOST_SWEEPS
+        p.starts, p.labels, values, np.full(problem.n_left, SLACK**2), problem.n_right, MOST_SWEEPS
     )
-    return Shares(starts, p.labels, values)
+    return Shares(p.starts, p.labels, values)
 
 
 @kernel

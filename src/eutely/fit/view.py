@@ -43,15 +43,19 @@ WITNESSES = 100
 WIDTHS = ((0.8, 3), (0.6, 3), (0.45, 4))
 """Widths of the mixture in typical distances of neighbours, and fits at each."""
 
+TILT = np.radians(15.0)
+"""Angle by which the long axis of a small part may be off that of the body."""
+
 KEPT, MANY = (32, 12, 4), 200
 """Poses of each handedness that are kept of the grid, and after the fits of each width; half as
 many for specimens of so many nuclei and of known scale, which are more informative."""
 
 DOUBT, DOUBTFUL = 0.1, 10.0
-"""Log-likelihood by which poses may be behind the best, per nucleus and in total."""
+"""Log-likelihood by which poses may be behind the best, per nucleus and in total; three times as
+much where no pose fitted before."""
 
-THOROUGH = (400, 36, 12)
-"""Poses that are kept where no pose fitted before."""
+THOROUGH = (1500, 36, 12)
+"""Poses that are kept where no pose of few nuclei fitted before."""
 
 REACH = 3.5
 """Distance, in standard deviations, beyond which a cell does not explain a nucleus."""
@@ -111,16 +115,17 @@ def search(model: Model, unposed: Unposed, scores: Points, *, thorough: bool = F
     scores
         (n, d), features of its nuclei; d may be 0.
     thorough
-        try twice as many rolls, and several places for each.
+        keep more poses; for few nuclei also try twice as many rolls, a tilted long axis, and
+        several places for each.
     """
     points = unposed.points
     views: list[View] = []
-    many = len(points) >= MANY and unposed.scale is not None
-    counts = tuple(number // 2 for number in KEPT) if many else KEPT
-    if thorough:
-        counts = THOROUGH
+    many = len(points) >= MANY
+    counts = KEPT if many else THOROUGH
+    if not thorough:
+        counts = tuple(n // 2 for n in KEPT) if many and unposed.scale is not None else KEPT
     for hand in unposed.hands:
-        tried = _grid(model, unposed, hand=hand, thorough=thorough)
+        tried = _grid(model, unposed, hand=hand, thorough=thorough and not many)
         for (width, fits), kept in zip(WIDTHS, counts, strict=True):
             tried = [
                 _fitted(model, unposed, scores, view, (width, fits))
@@ -128,20 +133,21 @@ def search(model: Model, unposed: Unposed, scores: Points, *, thorough: bool = F
             ]
         views += tried
     best = max(view.score for view in views)
-    close = [view for view in views if view.score > best - DOUBT - DOUBTFUL / len(points)]
+    doubt = (3 * DOUBT if thorough else DOUBT) + DOUBTFUL / len(points)
+    close = [view for view in views if view.score > best - doubt]
     return sorted(close, key=lambda view: -view.score)
 
 
 def _best(model: Model, points: Points, views: list[View], most: int) -> list[View]:
     """Return the likeliest views that differ from each other."""
     chosen: list[View] = []
-    places: list[Points] = []
+    places = np.empty((min(most, len(views)), *points.shape))
     for view in sorted(views, key=lambda view: -view.score):
         here = view(points)
-        apart = (np.abs(here - other).mean() for other in places)
-        if all(distance > 0.5 * model.body.spacing for distance in apart):
+        apart = np.abs(places[: len(chosen)] - here).mean(axis=(1, 2))
+        if (apart > 0.5 * model.body.spacing).all():
+            places[len(chosen)] = here
             chosen.append(view)
-            places.append(here)
         if len(chosen) == most:
             break
     return chosen
@@ -165,8 +171,9 @@ def _grid(model: Model, unposed: Unposed, *, hand: bool, thorough: bool) -> list
         sizes += [0.76 * scale, scale / 0.76]
     views = []
     rolls, places = (2 * ROLLS, 4) if thorough else (ROLLS, 1)
-    for back, roll, size in product((False, True), range(rolls), sizes):
-        turn = _turn(2 * np.pi * roll / rolls, back=back, mirror=hand)
+    tilts = _tilts() if thorough else [np.eye(3)]
+    for back, roll, size, tilt in product((False, True), range(rolls), sizes, tilts):
+        turn = _turn(2 * np.pi * roll / rolls, back=back, mirror=hand) @ tilt
         extent = size * (points @ turn[0])
         shifts = np.arange(along[0] - extent.min(), along[-1] - extent.max(), spacing)
         if len(shifts) < 3:
@@ -196,6 +203,14 @@ def _turn(angle: float, *, back: bool, mirror: bool) -> NDArray[np.float64]:
     roll = np.array([[1.0, 0, 0], [0, cosine, -sine], [0, sine, cosine]])
     roll = roll @ np.diag([-1.0, -1.0, 1.0]) if back else roll
     return roll @ np.diag([1.0, 1.0, -1.0]) if mirror else roll
+
+
+def _tilts() -> list[NDArray[np.float64]]:
+    """Return matrices that turn the long axis of a specimen a little to each side, and none."""
+    cosine, sine = np.cos(TILT), np.sin(TILT)
+    about_y = np.array([[cosine, 0, sine], [0, 1.0, 0], [-sine, 0, cosine]])
+    about_z = np.array([[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1.0]])
+    return [np.eye(3), about_y, about_y.T, about_z, about_z.T]
 
 
 def _density(

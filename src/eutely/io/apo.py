@@ -1,4 +1,4 @@
-"""Vaa3D point clouds: ``.apo``, and ``.ano.txt`` with the same columns but no header."""
+"""Vaa3D point clouds: ``.apo``, ``.ano.txt`` with the same columns but no header, ``.marker``."""
 
 import csv
 from io import StringIO
@@ -73,8 +73,31 @@ def read_apo(path: Path, name: str, *, keep_rejected: bool = False) -> Specimen:
     )
 
 
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Return line number and fields of each row."""
+def read_marker(path: Path, name: str) -> Specimen:
+    """Read markers of Vaa3D (also those of CRF_ID), in voxels counted from 0.
+
+    Columns x, y, z (counted from 1 in the file), radius, shape, name, comment, colour; colours are
+    those of the display, not of the image, and no features.
+    """
+    rows = _rows(path, least=3)
+    lines = [line for line, _ in rows]
+
+    def column(number: int, what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        fields = [row[number] if number < len(row) else "" for _, row in rows]
+        return numbers(fields, what, str(path), lines)
+
+    radii = column(3, "radius")
+    return Specimen.from_arrays(
+        name,
+        np.stack([column(0, "x"), column(1, "y"), column(2, "z")], axis=1) - 1,
+        radii=np.where(radii > 0, radii, np.nan),
+        names=[row[5].strip() if len(row) > 5 else "" for _, row in rows],
+        unit=VOXEL,
+    )
+
+
+def _rows(path: Path, least: int = len(COLUMNS)) -> list[tuple[int, list[str]]]:
+    """Return line number and fields of each row, at least so many."""
     text = StringIO(read_text(path), newline="")
     try:
         rows = list(enumerate(csv.reader(text, skipinitialspace=True), start=1))
@@ -82,9 +105,9 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         raise ReadError(f"{path} is not a Vaa3D point cloud: {error}") from error
     kept = [(line, row) for line, row in rows if any(row) and not row[0].startswith("#")]
     for line, row in kept:
-        if len(row) < len(COLUMNS):
+        if len(row) < least:
             raise ReadError(
-                f"{path}: line {line} has {len(row)} fields, expected at least {len(COLUMNS)} of a "
+                f"{path}: line {line} has {len(row)} fields, expected at least {least} of a "
                 "Vaa3D point cloud; is the file complete?"
             )
     return kept

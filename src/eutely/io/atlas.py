@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,14 @@ from eutely.atlas import Atlas
 from eutely.errors import AtlasError, ReadError, WriteError
 from eutely.io.hdf5_gate import check_dataset, check_heaps, chunk_count, linked, stored_chunks
 from eutely.io.limits import DEFLATE, budget, check_memory, check_regular, sized
+from eutely.io.text import read_text
 from eutely.io.whole import whole
 
 BUILT_IN = Path(__file__).parents[1] / "atlases"
 """Folder of the atlases of the package."""
+
+REGISTRIES = "EUTELY_ATLASES"
+"""Environment variable with folders and files of further atlases."""
 
 FORMAT = "eutely atlas"
 """Value of the attribute ``format`` of an atlas file."""
@@ -83,7 +89,7 @@ def read_atlas(path: Path | str) -> Atlas:
     """Read an atlas file."""
     place = Path(path)
     if not place.is_file():
-        known = ", ".join(built_in())
+        known = ", ".join(known_atlases())
         raise ReadError(
             f"{place}: no such file; expected an atlas (.h5), a run folder, or one of: {known}"
         )
@@ -97,11 +103,49 @@ def read_atlas(path: Path | str) -> Atlas:
 
 
 def open_atlas(given: Path | str) -> Atlas:
-    """Read an atlas from a file, the folder of a run, or by the name of a built-in atlas."""
+    """Read an atlas from a file, the folder of a run, or by its name in a registry."""
     place = Path(given)
-    if str(given) in built_in() and not place.exists():
-        return read_atlas(built_in()[str(given)])
+    if not place.exists():
+        known = known_atlases()
+        if str(given) in known:
+            return read_atlas(known[str(given)])
     return read_atlas(place / "atlas.h5" if place.is_dir() else place)
+
+
+def checksum(atlas: Atlas) -> str:
+    """Return the SHA-256 of all that an atlas holds, however its file was written."""
+    digest = hashlib.sha256()
+    for field in fields(atlas):
+        value = getattr(atlas, field.name)
+        if isinstance(value, np.ndarray):
+            value = f"{value.dtype.str}{value.shape}".encode() + value.tobytes()
+        elif field.name == "provenance":
+            value = json.dumps(dict(value), sort_keys=True).encode()
+        else:
+            value = json.dumps(value).encode()
+        digest.update(field.name.encode() + b"\0" + value + b"\0")
+    return digest.hexdigest()
+
+
+def known_atlases() -> dict[str, Path]:
+    """Return all atlases that have a name: those of the package, and those of registries.
+
+    The environment variable ``EUTELY_ATLASES`` lists registries, separated as in ``PATH``: folders
+    of atlas files, single atlas files, or text files with one path of an atlas per line, relative
+    to the text file. An atlas is called after its file; later ones take precedence.
+    """
+    known = built_in()
+    for entry in filter(None, os.environ.get(REGISTRIES, "").split(os.pathsep)):
+        place = Path(entry).expanduser()
+        if place.is_dir():
+            files = sorted(place.glob("*.h5"))
+        elif place.suffix.lower() == ".h5":
+            files = [place]
+        else:
+            lines = (line.strip() for line in read_text(place).splitlines())
+            files = [place.parent / line for line in lines if line and not line.startswith("#")]
+        known |= {file.stem: file for file in files}
+    return known
 
 
 def built_in() -> dict[str, Path]:

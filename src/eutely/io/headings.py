@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from eutely.errors import ReadError
 from eutely.io.columns import Columns
-from eutely.io.text import whole_number
+from eutely.io.text import MISSING, whole_number
 from eutely.specimen import MICROMETRE, VOXEL, unit_word
 
 log = logging.getLogger("eutely")
@@ -15,7 +15,7 @@ log = logging.getLogger("eutely")
 CENTROID = ("x", "y", "z")
 """Columns of the centroid."""
 
-WORDS = ("id", "name", "unit", "specimen", "individual")
+WORDS = ("id", "name", "unit", "specimen", "individual", "series")
 """Columns of a table of nuclei that are found in any case of their letters."""
 
 _LETTER = re.compile(
@@ -35,6 +35,10 @@ _NO_FEATURE = re.compile(
     re.IGNORECASE,
 )
 """Columns of other programs that say where a nucleus lies, not what it looks like."""
+
+
+_ALIGNED = re.compile(r"aligned[ _]", re.IGNORECASE)
+"""Columns of NeuroPAL tables that were computed from the true names, and would leak them."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,9 @@ def standard(table: Columns) -> Columns:
     A line of the log says which columns were taken. Without coordinates, only the other columns
     are renamed.
     """
-    table = with_words(table)
+    table = _with_names(with_words(table))
     headings = coordinates(table)
-    fields = dict(table.fields)
+    fields = {key: column for key, column in table.fields.items() if not _ALIGNED.match(key)}
     taken = {}
     candidates = [key for key in fields if key.lower() == "label"]
     if headings is not None:
@@ -87,6 +91,34 @@ def standard(table: Columns) -> Columns:
         said = f" (in {headings.unit})" if headings is not None and headings.unit else ""
         log.info("%s: %s%s", table.path, words, said)
     return replace(table, fields=fields)
+
+
+def _with_names(table: Columns) -> Columns:
+    """Return a table whose ``id`` holds names of cells (as in WormND) with a column ``name``."""
+    ids = [value.strip() for value in table.fields.get("id", ())]
+    words = [id_ for id_ in ids if id_.lower() not in MISSING]
+    if "name" in table.fields or not words or not all(map(_is_word, words)):
+        return table
+    log.info("%s: the column ID holds names, so it is read as the name", table.path)
+    fields = {"name" if key == "id" else key: column for key, column in table.fields.items()}
+    return replace(table, fields=fields)
+
+
+def _is_word(field: str) -> bool:
+    """Return whether a field begins with a letter and is no number, such as inf."""
+    try:
+        float(field)
+    except ValueError:
+        return field[:1].isalpha()
+    return False
+
+
+def _is_whole(field: str) -> bool:
+    try:
+        whole_number(field)
+    except ValueError:
+        return False
+    return True
 
 
 def with_words(table: Columns, words: Sequence[str] = WORDS) -> Columns:
@@ -181,10 +213,7 @@ def _numbered(table: Columns, others: frozenset[str]) -> Headings | None:
 def _identifies(table: Columns, key: str) -> bool:
     """Return whether a column can be the id: whole numbers that differ within each specimen."""
     values = table.fields[key]
-    try:
-        for value in values:
-            whole_number(value)
-    except ValueError:
+    if not all(map(_is_whole, values)):
         return False
     cohort = table.fields.get("specimen", table.fields.get("individual"))
     different = set(values) if cohort is None else set(zip(cohort, values, strict=True))

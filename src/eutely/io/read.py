@@ -2,7 +2,6 @@
 
 import logging
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,9 +14,10 @@ from numpy.typing import NDArray
 
 from eutely.errors import EutelyError, ReadError
 from eutely.io import volumes
-from eutely.io.apo import read_apo
-from eutely.io.columns import SUFFIXES as TABLES
-from eutely.io.names import named_by, names_beside, read_names, with_names
+from eutely.io.apo import read_apo, read_marker
+from eutely.io.names import named_by, read_names, with_names
+from eutely.io.programs import program_of
+from eutely.io.sources import Source, sources
 from eutely.io.tables import read_table
 from eutely.io.volumes.volume import VoxelSize
 from eutely.specimen import MICROMETRE, VOXEL, Specimen
@@ -32,35 +32,11 @@ log = logging.getLogger("eutely")
 FEWEST_NUCLEI = 4
 """Smallest number of nuclei of a specimen: fewer have no pose."""
 
-SUFFIXES = {
-    "volume": volumes.SUFFIXES,
-    "points": (".apo", ".ano.ano.txt", ".ano.txt"),
-    "table": TABLES,
-}
-"""Endings of file names by content; the first that fits counts."""
-
-_DATASET = re.compile(r"(?P<file>.+\.(h5|hdf5|hdf)):(?P<dataset>.+)", re.IGNORECASE)
-"""A dataset of an HDF5 file, as in ``worm.h5:segmentation/labels``."""
-
 ReadProgress = Callable[[float], None]
 """Called with the fraction of a file that was read, 0 to 1."""
 
 SurveyProgress = Callable[[int, float], None]
 """Called with the number of a file and the fraction of it that was read."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file (or OME-Zarr folder) with a specimen or a cohort."""
-
-    path: Path
-    kind: str
-    name: str
-    """the file's name without its suffix: name of the specimen unless the file has one"""
-    dataset: str | None = None
-    """path inside an HDF5 file"""
-    names: Path | None = None
-    """table of names beside a volume or point cloud"""
 
 
 @dataclass(frozen=True)
@@ -102,8 +78,9 @@ def read(
     ----------
     inputs
         label volumes (TIFF, OME-Zarr, HDF5, NRRD), tables (CSV, TSV, Parquet, Excel) of a specimen
-        or a cohort, Vaa3D point clouds (``.apo``, ``.ano.txt``), or folders of such files, which
-        are read in the order of their names.
+        or a cohort, Vaa3D point clouds (``.apo``, ``.ano.txt``, ``.marker``), recordings of other
+        programs (``embryo.zip:120`` for time point 120), or folders of such files, which are read
+        in the order of their names.
     voxel_size
         x, y, z in micrometres (or one number if all are equal); takes precedence over the files.
         Tables and point clouds in voxels are converted.
@@ -130,78 +107,6 @@ def read(
     return specimens if names is None else with_names(specimens, Path(names))
 
 
-def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
-    """Return the files of ``inputs``; folders are replaced by the files in them."""
-    if not inputs:
-        raise ReadError("no input given; name files or folders")
-    files: list[Source] = []
-    for given in inputs:
-        path = Path(given)
-        inside = _DATASET.fullmatch(str(given))
-        if not path.exists() and inside and Path(inside["file"]).exists():
-            file = _source(Path(inside["file"]))
-            files += [replace(file, dataset=inside["dataset"])] if file else []
-            continue
-        if not path.exists():
-            raise ReadError(f"{path} does not exist")
-        source = _source(path)
-        if source is not None:
-            files.append(source)
-        elif path.is_dir():
-            files += _folder(path)
-        else:
-            known = " ".join(suffix for kind in SUFFIXES.values() for suffix in kind)
-            raise ReadError(f"{path}: unknown kind of file; expected one of {known}")
-    return _with_name_tables(files)
-
-
-def _with_name_tables(files: Sequence[Source]) -> list[Source]:
-    """Return the files, with tables of names as part of the volumes that they lie beside."""
-    result = [
-        file if file.kind == "table" else replace(file, names=_names_of(file)) for file in files
-    ]
-    used = {file.names for file in result}
-    return [file for file in result if file.path not in used]
-
-
-def _names_of(file: Source) -> Path | None:
-    """Return the table of names of the same stem beside a volume or point cloud."""
-    return names_beside(file.path.parent, file.name)
-
-
-def _source(path: Path) -> Source | None:
-    """Return the source at ``path``, by its name, or None if it is unknown."""
-    if path.is_dir() and not volumes.is_zarr(path):
-        return None
-    for kind, suffixes in SUFFIXES.items():
-        for suffix in suffixes:
-            if path.name.lower().endswith(suffix) and len(path.name) > len(suffix):
-                return Source(path, kind, path.name[: -len(suffix)])
-    return Source(path, "volume", path.name) if path.is_dir() else None
-
-
-def _folder(path: Path) -> list[Source]:
-    """Return the files of a folder that can contain specimens, in the order of their names."""
-    files = []
-    try:
-        entries = sorted(path.iterdir())
-    except OSError as error:
-        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
-    for entry in entries:
-        # "~$" begins the name of the lock file of an open spreadsheet.
-        source = None if entry.name.startswith((".", "~$")) else _source(entry)
-        # Any other text is more likely a note than a table.
-        if source is None or (source.kind == "table" and entry.suffix.lower() == ".txt"):
-            log.debug("%s: not a specimen, left out", entry)
-        else:
-            files.append(source)
-    if not files:
-        folders = [entry.name for entry in entries if entry.is_dir() and entry.name[0] != "."]
-        advice = f"name a folder in it ({', '.join(folders)})" if folders else "check the path"
-        raise ReadError(f"no tables, point clouds or label volumes in the folder {path}; {advice}")
-    return files
-
-
 def readings(
     files: Sequence[Source],
     voxel_size: float | Sequence[float] | None = None,
@@ -210,20 +115,32 @@ def readings(
     """Read one file after the other; the specimens of a file are consecutive."""
     size = voxel_triple(voxel_size)
     for file in files:
-        if file.kind != "table":
-            reading = (
-                _volume(file, size, progress)
-                if file.kind == "volume"
-                else Reading(_in_micrometres(read_apo(file.path, file.name), size), file.path)
-            )
-            if file.names is not None:
-                (specimen,) = named_by([reading.specimen], file.names)
-                reading = replace(reading, specimen=specimen)
-            yield reading
+        if file.kind == "volume":
+            reading = _volume(file, size, progress)
+            yield replace(reading, specimen=_named(reading.specimen, file))
         else:
-            for specimen in read_table(file.path, file.name):
-                yield Reading(_in_micrometres(specimen, size), file.path)
+            for specimen in _specimens(file, size):
+                yield Reading(_in_micrometres(_named(specimen, file), size), file.path)
         progress(1.0)
+
+
+def _specimens(file: Source, voxel_size: VoxelSize | None) -> list[Specimen]:
+    """Read the specimens of a file that is no volume."""
+    program = program_of(file.path) if file.kind == "recording" else None
+    if program is not None:
+        recording = program.read(file.path)
+        return recording.specimens(file.path, file.name, file.part, voxel_size)
+    if file.part is not None:
+        raise ReadError(f"{file.path}: a table without time points; name it without :{file.part}")
+    if file.kind == "points":
+        marker = file.path.suffix.lower() == ".marker"
+        return [read_marker(file.path, file.name) if marker else read_apo(file.path, file.name)]
+    return read_table(file.path, file.name)
+
+
+def _named(specimen: Specimen, file: Source) -> Specimen:
+    """Return a specimen with the names of the table beside its file, if there is one."""
+    return specimen if file.names is None else named_by([specimen], file.names)[0]
 
 
 def _in_micrometres(specimen: Specimen, voxel_size: VoxelSize | None) -> Specimen:
@@ -237,7 +154,7 @@ def _volume(file: Source, voxel_size: VoxelSize | None, progress: ReadProgress) 
     """Read the nuclei of a label volume, block by block."""
     from eutely.nuclei import Block, measure  # here, because importing Numba is slow
 
-    with volumes.open_volume(file.path, voxel_size, file.dataset) as volume:
+    with volumes.open_volume(file.path, voxel_size, file.part) as volume:
         total, done = math.prod(volume.shape), 0
 
         def counted() -> Iterator[Block]:
@@ -375,8 +292,8 @@ def paired_planes(
     """
     size = voxel_triple(voxel_size)
     with (
-        volumes.open_volume(first.path, size, first.dataset) as left,
-        volumes.open_volume(second.path, size, second.dataset) as right,
+        volumes.open_volume(first.path, size, first.part) as left,
+        volumes.open_volume(second.path, size, second.part) as right,
     ):
         if left.shape != right.shape:
             shapes = [" x ".join(map(str, volume.shape)) for volume in (left, right)]

@@ -34,13 +34,13 @@ COHORT = ("specimen", "individual")
 MOST_SPECIMENS = 10_000
 """Specimens of a table; more are likely another column, such as one number per row."""
 
-RESERVED = {"id", "name", "unit", "r", *CENTROID, *RADII, *AXES, *COHORT}
+RESERVED = {"id", "name", "unit", "series", "r", *CENTROID, *RADII, *AXES, *COHORT}
 """Columns that are not features."""
 
 INDEX = re.compile(r"index|Unnamed: ?[0-9]+|__index_level_[0-9]+__")
 """Columns with the numbers of rows, which pandas writes; an order is no feature."""
 
-TEXTS = ("name", "unit", "alternatives", *COHORT)
+TEXTS = ("name", "unit", "series", "alternatives", *COHORT)
 """Columns that are not numbers."""
 
 ANNOTATED = ("cell", "confidence")
@@ -138,6 +138,9 @@ def _specimen(table: Columns, name: str, features: Mapping[str, Any]) -> Specime
     units = sorted({unit_word(unit) for unit in fields.get("unit", ())} or {UNKNOWN})
     if len(units) > 1:
         raise ReadError(f"{where}: {name} has mixed units ({', '.join(units)}); convert to one")
+    series = sorted(set(map(str.strip, fields.get("series", ()))) or {""})
+    if len(series) > 1:
+        raise ReadError(f"{where}: {name} is of several series ({', '.join(series)}); give one")
     return Specimen.from_arrays(
         name,
         points,
@@ -147,6 +150,7 @@ def _specimen(table: Columns, name: str, features: Mapping[str, Any]) -> Specime
         axes=axes,
         features={key: values for key, values in features.items() if _known(fields[key])},
         unit=units[0],
+        series=series[0],
     )
 
 
@@ -216,7 +220,7 @@ def _columns(cohort: Sequence[Specimen], named: bool) -> dict[str, list[Any]]:
     features = list(dict.fromkeys(key for specimen in cohort for key in specimen.features))
     taken = RESERVED | ({*ANNOTATED, *BESIDES} if set(ANNOTATED) <= set(features) else set())
     for key in features:
-        other = INDEX.fullmatch(key) or key.lower() in ("name", *COHORT)
+        other = INDEX.fullmatch(key) or key.lower() in ("name", "series", *COHORT)
         if key in taken or not key or key != key.strip() or other:
             raise WriteError(f"a feature called '{key}' cannot be a column of a table; rename it")
     columns: dict[str, list[Any]] = {}
@@ -237,6 +241,8 @@ def _columns(cohort: Sequence[Specimen], named: bool) -> dict[str, list[Any]]:
         if specimen.names is not None:
             add("name", specimen.names, before)
         add("unit", [specimen.unit] * len(specimen), before)
+        if specimen.series:
+            add("series", [specimen.series] * len(specimen), before)
         if specimen.axes is not None:
             for key, values in zip(AXES, specimen.axes.reshape(-1, 9).T, strict=True):
                 add(key, _or_none(values, present=True), before)

@@ -45,14 +45,9 @@ def render(atlas: Atlas, report: Report) -> str:
     report.check(atlas)
     timings = tuple(row for row in report.timings if np.isfinite(row[1]))
     report = replace(report, timings=timings)  # times that are not known are left out
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("eutely.report", "assets"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html").render(
+    return assembled(
+        "page.html",
+        SCRIPTS,
         atlas=atlas,
         report=report,
         headline=words.headline(atlas, report),
@@ -64,11 +59,33 @@ def render(atlas: Atlas, report: Report) -> str:
         doubtful=_doubtful(atlas, report),
         confusions=compute.confusions(atlas, report.specimens),
         style=_asset("style.css"),
-        script=Markup("\n").join(_asset(f"{name}.js") for name in SCRIPTS),
         data=page_data(atlas, report),
         total=words.duration(sum(seconds for _, seconds in report.timings)),
         **_figures(report),
     )
+
+
+def assembled(template: str, scripts: Sequence[str], **values: Any) -> str:
+    """Return a page from a template, with scripts of the package and values; all text is escaped.
+
+    Parameters
+    ----------
+    template
+        file name in ``assets``.
+    scripts
+        names of scripts in ``assets``, without ``.js``; the template has them as ``script``.
+    values
+        everything else that the template uses.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("eutely.report", "assets"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script = Markup("\n").join(_asset(f"{name}.js") for name in scripts)
+    return environment.get_template(template).render(script=script, **values)
 
 
 def _figures(report: Report) -> dict[str, Any]:

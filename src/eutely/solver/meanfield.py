@@ -10,18 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.candidates import PairCosts
+from eutely.costs.near import grid_or_none
 from eutely.kernel import kernel
-from eutely.solver.lap_dense import lap_dense
-from eutely.solver.softassign import (
-    CERTAIN,
-    FREE,
-    Centres,
-    Rules,
-    Shares,
-    mean_points,
-    soft_assign,
-    student_costs,
-)
+from eutely.solver.assignment import assign
+from eutely.solver.softassign import Centres, Rules, Shares, mean_points, soft_assign_on
 
 COOLING = (4.0, 4.0, 2.0, 2.0, 1.4, 1.0, 1.0, 1.0, 1.0)
 """Temperatures without a good start; with a good start the first two are left out."""
@@ -77,8 +70,26 @@ class Crowd(NamedTuple):
         return np.asarray(costs)
 
 
-class Settled(NamedTuple):
+class Relaxed(NamedTuple):
     """Result of the mean field.
+
+    Attributes
+    ----------
+    expected
+        (m, 3), the expected place of each cell.
+    shares
+        the soft assignment.
+    rules
+        that the assignment follows, with the costs of crowded nuclei.
+    """
+
+    expected: NDArray[np.float64]
+    shares: Shares
+    rules: Rules
+
+
+class Settled(NamedTuple):
+    """Result of the mean field, and the cheapest assignment by it.
 
     Attributes
     ----------
@@ -86,12 +97,8 @@ class Settled(NamedTuple):
         (m,) int32, the nucleus of each cell, or -1.
     cost
         of this assignment: minus the log-density of the nuclei given the other cells.
-    expected
-        (m, 3), the expected place of each cell.
-    shares
-        the soft assignment.
-    rules
-        that the assignment follows, with the costs of crowded nuclei.
+    expected, shares, rules
+        see `Relaxed`.
     """
 
     nuclei: NDArray[np.int32]
@@ -110,7 +117,22 @@ def settle(
     cooling: tuple[float, ...] = COOLING,
     crowd: Crowd | None = None,
 ) -> Settled:
-    """Match nuclei at ``points`` (n, 3) with the cells of ``field``.
+    """Match nuclei with cells by the mean field; parameters: see `relax`."""
+    relaxed = relax(field, points, start, rules, cooling=cooling, crowd=crowd)
+    nuclei, cost = assign(relaxed.expected, field.centres, points, relaxed.rules)
+    return Settled(nuclei, cost, *relaxed)
+
+
+def relax(
+    field: Field,
+    points: NDArray[np.float64],
+    start: NDArray[np.float64],
+    rules: Rules,
+    *,
+    cooling: tuple[float, ...] = COOLING,
+    crowd: Crowd | None = None,
+) -> Relaxed:
+    """Share nuclei at ``points`` (n, 3) among the cells of ``field``.
 
     Parameters
     ----------
@@ -125,64 +147,27 @@ def settle(
     crowd
         pairs of nuclei that are unlikely to be both cells; or None.
     """
-    places = np.array(start)
-    costs, taken = rules.extra, np.ones(len(points))
-    others = np.zeros((len(places), len(points))) if costs is None else costs
+    places, grid = np.array(start), grid_or_none(points)
+    crowded, taken = rules, np.ones(len(points))
     if crowd is not None:
         cooling = (*cooling, *LINGERING)
-        costs = others + crowd.against(taken)
+        crowded = _against(rules, crowd, taken)
     for temperature in cooling:
         expected = predict(field.means, field.neighbours, field.predictors, places)
-        shares = soft_assign(
-            expected,
-            field.centres,
-            points,
-            rules._replace(extra=costs),
-            temperature=temperature,
-        )
+        shares = soft_assign_on(grid, expected, field.centres, crowded, temperature=temperature)
         places *= INERTIA
         places += (1 - INERTIA) * mean_points(shares, points, expected)
         if crowd is not None:
             shared = np.bincount(shares.points, shares.values, len(points))
             taken = (taken + np.minimum(shared, 1.0)) / 2
-            costs = others + crowd.against(taken)
-    rules = rules._replace(extra=costs)
-    nuclei, cost = assign(expected, field.centres, points, rules)
-    return Settled(nuclei, cost, expected, shares, rules)
+            crowded = _against(rules, crowd, taken)
+    return Relaxed(expected, shares, crowded)
 
 
-def assign(
-    places: NDArray[np.float64],
-    centres: Centres,
-    points: NDArray[np.float64],
-    rules: Rules,
-) -> tuple[NDArray[np.int32], float]:
-    """Return the cheapest assignment (m,) of points to centres, -1 for none, and its cost.
-
-    An unmatched centre adds its c0; where there are more centres than points, only those in excess
-    of the number that must stay unmatched.
-    """
-    costs = student_costs(
-        np.ascontiguousarray(places),
-        centres.whitening,
-        centres.heights,
-        np.ascontiguousarray(points),
-        float(rules.freedom),
-    )
-    if rules.extra is not None:
-        costs += rules.extra
-    c0 = np.broadcast_to(np.asarray(rules.c0, dtype=np.float64), len(costs))
-    gains = costs - c0[:, None]
-    pins = rules.pins
-    if pins is not None:
-        pinned = np.flatnonzero(pins >= 0)
-        gains[:, pins != FREE] = np.inf
-        gains[pins[pinned]] = np.inf
-        gains[pins[pinned], pinned] = -CERTAIN
-    nuclei, _, _ = lap_dense(gains)
-    rows = np.flatnonzero(nuclei >= 0)
-    spare = np.sort(c0[nuclei < 0])[max(len(costs) - len(points), 0) :]
-    return nuclei, float(costs[rows, nuclei[rows]].sum() + spare.sum())
+def _against(rules: Rules, crowd: Crowd, taken: NDArray[np.float64]) -> Rules:
+    """Return the rules with the costs of nuclei next to those that are ``taken`` (n,)."""
+    costs = PairCosts.of_points(crowd.against(taken))
+    return rules._replace(extra=costs if rules.extra is None else rules.extra + costs)
 
 
 @kernel

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from eutely.annotation import Annotation, annotation
 from eutely.atlas import Atlas
-from eutely.config.model import Estimate
 from eutely.errors import AtlasError, EutelyError
-from eutely.estimate import robust_gaussians
 from eutely.execute import Executor, Progress, open_executor, silent
-from eutely.fit.choose import AS_IS, place_again, place_in_view
+from eutely.fit.choose import place_again, place_in_view
 from eutely.fit.evidence import ASYMMETRIC, PLACED, asymmetry, is_mirrored, support, trust
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import MIRROR, Fit, nucleus_cells, place
@@ -27,16 +25,17 @@ from eutely.geometry import folds
 from eutely.pose import Oriented, anonymous, oriented, posed
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.pins import Pins, pinned_nuclei, pins_of_specimens
+from eutely.tasks.series import (
+    SERIES,
+    by_cell,
+    gain,
+    groups_of,
+    hand_evidence,
+    mirror_probabilities,
+    shifted,
+)
 
 log = logging.getLogger("eutely")
-
-PRIOR = 5.0
-"""Specimens that the atlas counts for against a new series. On worms of another series the cost
-of held-out specimens, which needs no names, is lowest between 3 and 20."""
-
-SERIES = 10
-"""Specimens from which a series shows where its cells are: the atlas is shifted unless the caller
-says no. The cost of held-out worms of another series falls from 4.04 to 3.66 per cell."""
 
 FOLDS = 5
 """Parts of a series, each annotated by the atlas shifted to the others: no specimen confirms
@@ -46,10 +45,6 @@ itself."""
 ODD_SHAPE = 0.3
 """Logarithm of a ratio of lengths from which a specimen hardly shows the whole body. In whole worms
 the length varies by 0.07, the width by 0.04."""
-
-CERTAIN_HAND = 40.0
-"""Log-likelihood from which a specimen shows its handedness by itself; in a series none counts for
-more."""
 
 Handedness = Literal["auto", "as-is", "mirrored"]
 
@@ -92,12 +87,15 @@ class Result(NamedTuple):
         to the atlas.
     support
         of the fit, see `eutely.fit.evidence.support`; None where not known.
+    sure
+        probability that its handedness is right.
     """
 
     posed: Posed
     points: Points
     fit: Fit
     support: float | None
+    sure: float = 1.0
 
     @property
     def mirrored(self) -> bool:
@@ -128,8 +126,9 @@ def annotate(
         of the atlas's kind; their names do not matter.
     adapt
         shift the atlas to the series first, so that each specimen is annotated by what the others
-        are like as well; by default with ten or more specimens. Give False for specimens of
-        different series, each of which is then taken by itself.
+        are like as well. By default with ten or more specimens of a series (`Specimen.series`; all,
+        if none says), for those that the shift by the others makes likelier. True shifts always;
+        by False each specimen is taken by itself, its handedness too.
     handedness
         whether specimens are mirror images: ``as-is`` (none is), ``mirrored`` (all are), or
         ``auto`` to find out for each specimen, and for all together where a specimen alone does not
@@ -154,8 +153,9 @@ def annotate(
         )
         for number, order in zip(ranked, orders, strict=True)
     ]
-    series = bool(tasks) and (len(tasks) >= SERIES if adapt is None else adapt)
-    total = (1 + series) * len(tasks)
+    together = groups_of([specimens[number] for number in ranked])
+    shifts = [group for group in together if (len(group) >= SERIES if adapt is None else adapt)]
+    total = len(tasks) + sum(map(len, shifts))
     with open_executor(workers) as executor:
         results = list(
             executor.map(
@@ -165,10 +165,14 @@ def annotate(
                 on_done=lambda done, _: progress("matching", done, total, ""),
             )
         )
-        if adapt is not False:
-            results = _one_handedness(atlas, tasks, results, executor)
-        if series:
-            results = _fit_series(atlas, tasks, results, executor, progress)
+        alone = [[number] for number in range(len(tasks))]
+        for group in alone if adapt is False else together:
+            _settle_hands(atlas, tasks, results, group, executor)
+        done = len(tasks)
+        for group in shifts:
+            _fit_series(atlas, tasks, results, group, executor, always=bool(adapt))
+            done += len(group)
+            progress("matching", done, total, "by the series")
     annotations = {
         number: _annotation(atlas, specimens[number], result, order)
         for number, result, order in zip(ranked, results, orders, strict=True)
@@ -192,7 +196,7 @@ def _annotation(
     atlas: Atlas, specimen: Specimen, result: Result, order: NDArray[np.intp]
 ) -> Annotation:
     """Return the annotation of a specimen; doubt about its place is doubt about every nucleus."""
-    nuclei = nucleus_cells(result.fit, trust=trust(result.support, result.fit.mirror))
+    nuclei = nucleus_cells(result.fit, trust=trust(result.support, result.sure))
     return replace(
         annotation(atlas, specimen, nuclei, order),
         mirrored=result.mirrored,
@@ -239,42 +243,33 @@ def _unposed(atlas: Atlas, given: Oriented, hands: tuple[bool, ...]) -> Unposed:
     return Unposed(given.specimen.centroids @ matrix.T + shift, scale, whole, hands)
 
 
-def series_handedness(results: Sequence[Result]) -> bool | None:
-    """Return whether the specimens of a series are mirrored: one microscope mirrors all, or none.
-
-    None where no specimen is in doubt, or where those that are certain differ: then they are not
-    one series.
-    """
-    placed = [one for one in results if one.support is None or one.support > PLACED]
+def _settle_hands(
+    atlas: Atlas,
+    tasks: Sequence[Task],
+    results: list[Result],
+    group: Sequence[int],
+    executor: Executor,
+) -> None:
+    """Settle the handedness of a series; fit specimens again that have the other one by it."""
     evidence = [
-        one.fit.mirror
-        if one.fit.mirror is not None
-        else (CERTAIN_HAND if one.mirrored else -CERTAIN_HAND)
-        for one in placed
+        hand_evidence(
+            results[number].fit,
+            mirrored=results[number].mirrored,
+            placed=(results[number].support or 0.0) > PLACED,
+        )
+        for number in group
     ]
-    certain = {value > 0 for value in evidence if abs(value) >= CERTAIN_HAND}
-    if len(certain) > 1 or all(one.fit.mirror is None for one in placed):
-        return None
-    total = float(np.clip(evidence, -CERTAIN_HAND, CERTAIN_HAND).sum())
-    return total > AS_IS
-
-
-def _one_handedness(
-    atlas: Atlas, tasks: Sequence[Task], results: list[Result], executor: Executor
-) -> list[Result]:
-    """Fit specimens again that alone seem to have another handedness than their series."""
-    hand = series_handedness(results)
-    if hand is None:
-        return results
-    other = [
-        number
-        for number, result in enumerate(results)
-        if result.fit.mirror is not None and result.mirrored != hand
-    ]
-    items = [tasks[number]._replace(hands=(hand,)) for number in other]
+    mirrored = dict(zip(group, mirror_probabilities(np.array(evidence)).tolist(), strict=True))
+    doubtful = [number for number in group if results[number].fit.mirror is not None]
+    other = [n for n in doubtful if results[n].mirrored != (mirrored[n] > 0.5)]
+    items = [tasks[number]._replace(hands=(mirrored[number] > 0.5,)) for number in other]
     again = executor.map(_fit_task, items, shared=(atlas, model_of_atlas(atlas)))
-    settled = dict(enumerate(results)) | dict(zip(other, again, strict=True))
-    return [settled[number] for number in range(len(results))]
+    for number, result in zip(other, again, strict=True):
+        results[number] = result
+    for number in doubtful:
+        probability = mirrored[number]
+        sure = probability if results[number].mirrored else 1 - probability
+        results[number] = results[number]._replace(sure=sure)
 
 
 def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32] | None]) -> Result:
@@ -290,59 +285,32 @@ def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32]
 def _fit_series(
     atlas: Atlas,
     tasks: Sequence[Task],
-    results: Sequence[Result],
+    results: list[Result],
+    group: Sequence[int],
     executor: Executor,
-    progress: Progress,
-) -> list[Result]:
+    *,
+    always: bool,
+) -> None:
     """Fit specimens of one series by the atlas shifted to where the others have its cells.
 
-    Other hands, media or microscopes move cells systematically.
+    Other hands, media or microscopes move cells systematically. Unless it is to be done ``always``,
+    a specimen keeps its fit where the shift, which others show, makes it less likely: then it is of
+    another series.
     """
-    places = np.stack([_by_cell(result.fit, result.fit.warped) for result in results])
-    scores = np.stack([_by_cell(result.fit, result.fit.scores) for result in results])
-    fold = folds(len(tasks), FOLDS)
-    again: dict[int, Result] = {}
-    for part in range(min(FOLDS, len(tasks))):
-        inside = np.flatnonzero(fold == part).tolist()
+    before = [results[number] for number in group]
+    places = np.stack([by_cell(result.fit, result.fit.warped) for result in before])
+    scores = np.stack([by_cell(result.fit, result.fit.scores) for result in before])
+    model = model_of_atlas(atlas)
+    fold = folds(len(group), FOLDS)
+    for part in range(min(FOLDS, len(group))):
         moved = shifted(atlas, places[fold != part], scores[fold != part])
-        items = [(results[number], tasks[number].pins) for number in inside]
-        fits = executor.map(_fit_again, items, shared=(moved, model_of_atlas(moved)))
-        again |= dict(zip(inside, fits, strict=True))
-        progress("matching", len(tasks) + len(again), 2 * len(tasks), "by the series")
-    return [again[number] for number in range(len(tasks))]
-
-
-def _by_cell(fit: Fit, values: Points) -> NDArray[np.float64]:
-    """Return (m, d) from values (n, d) of nuclei; NaN where a cell has no nucleus."""
-    table = np.full((len(fit.nuclei), values.shape[1]), np.nan)
-    matched = fit.nuclei >= 0
-    table[matched] = values[fit.nuclei[matched]]
-    return table
-
-
-def shifted(atlas: Atlas, places: NDArray[np.float64], scores: NDArray[np.float64]) -> Atlas:
-    """Return the atlas with its cells moved towards where specimens have them.
-
-    Parameters
-    ----------
-    atlas
-        counts for ``PRIOR`` specimens.
-    places
-        (N, m, 3), NaN where a specimen lacks a cell.
-    scores
-        (N, m, d), of their features, NaN where not known.
-    """
-    seen = np.isfinite(places[:, :, 0]).sum(axis=0)[:, None]
-    if not seen.any():
-        return atlas
-    means = robust_gaussians(places, Estimate()).means
-    moved = np.where(seen > 0, (means - atlas.means) * seen / (seen + PRIOR), 0.0)
-    known = np.isfinite(scores).sum(axis=0)
-    total = np.where(np.isfinite(scores), scores, 0.0).sum(axis=0)
-    first, second = atlas.edges.T
-    return replace(
-        atlas,
-        means=atlas.means + moved,
-        feature_means=(total + PRIOR * atlas.feature_means) / (known + PRIOR),
-        offsets=atlas.offsets + moved[first] - moved[second],
-    )
+        by_series = model_of_atlas(moved)
+        inside = [
+            at
+            for at in np.flatnonzero(fold == part).tolist()
+            if always or gain(model, by_series, before[at].fit, before[at].points) > 0
+        ]
+        items = [(before[at], tasks[group[at]].pins) for at in inside]
+        fits = executor.map(_fit_again, items, shared=(moved, by_series))
+        for at, result in zip(inside, fits, strict=True):
+            results[group[at]] = result

@@ -17,7 +17,7 @@ from eutely.frame import canonical_order
 from eutely.geometry import nearness, spacing
 from eutely.pose import Pose, oriented
 from eutely.solver import solve
-from eutely.solver.meanfield import assign
+from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules, centres_of
 from eutely.specimen import Specimen
 

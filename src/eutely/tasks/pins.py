@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from eutely.atlas import Atlas
 from eutely.cells import Cells
 from eutely.cliques import UNMATCHED
+from eutely.costs.near import FREE, NOBODYS
 from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import comparable, majority_names
-from eutely.solver.softassign import FREE, NOBODYS
 from eutely.specimen import Specimen
 
 log = logging.getLogger("eutely")

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from eutely.align.warp import warped_to_mean
+from eutely.candidates import Candidates
 from eutely.cells import Cells
 from eutely.cliques import UNMATCHED
 from eutely.config.model import Estimate
@@ -22,7 +24,7 @@ from eutely.fit.model import Model, joint_model
 from eutely.fit.place import Fit, match_jointly, term_costs
 from eutely.fit.rates import Background, Rates
 from eutely.geometry import folds
-from eutely.solver.lap_dense import lap_dense
+from eutely.solver.assignment import assign_sparse
 from eutely.solver.meanfield import predict
 from eutely.solver.softassign import squared_distances
 
@@ -106,20 +108,26 @@ def _columns(cells: Cells, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
 def _counterparts(first: Cells, second: Cells) -> NDArray[np.int64]:
     """Return (c, 2): cells of both that share most nuclei; -1 for those that have no partner."""
     shared = _overlap(np.array(first.nuclei), np.array(second.nuclei))
-    partners = lap_dense(-shared)[0].astype(np.int64)
+    pairs = Candidates(shared.indptr.astype(np.int32), shared.indices.astype(np.int32))
+    partners = assign_sparse(pairs, -shared.data, shared.shape[1]).astype(np.int64)
     single = np.setdiff1d(np.arange(shared.shape[1]), partners)
     rows = np.stack([np.arange(len(partners)), partners], axis=1)
     return np.concatenate([rows, np.stack([np.full(len(single), UNMATCHED), single], axis=1)])
 
 
-def _overlap(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
+def _overlap(first: NDArray[np.int32], second: NDArray[np.int32]) -> csr_array:
     """Return (c, d): in how many specimens a cell of one has the nucleus of a cell of the other."""
-    table = np.zeros((first.shape[1], second.shape[1]))
+    rows, columns = [], []
     for mine, theirs in zip(first, second, strict=True):
         cell = np.full(max(mine.max(), theirs.max()) + 2, UNMATCHED)
         cell[theirs[theirs >= 0]] = np.flatnonzero(theirs >= 0)
         partner = np.where(mine >= 0, cell[mine], UNMATCHED)
-        table[np.flatnonzero(partner >= 0), partner[partner >= 0]] += 1
+        rows.append(np.flatnonzero(partner >= 0))
+        columns.append(partner[partner >= 0])
+    both = np.concatenate(rows), np.concatenate(columns)
+    shape = first.shape[1], second.shape[1]
+    table = csr_array((np.ones(len(both[0])), both), shape)
+    table.sum_duplicates()
     return table
 
 
@@ -158,7 +166,7 @@ def cell_costs(
         costs = conditional_costs(model, places[number]) - c0
         extra = term_costs(model, fit_of(model, specimen))
         if extra is not None:
-            costs += extra[np.arange(cells.count), cells.nuclei[number]]
+            costs[seen[number]] += extra.on(Candidates.of_matching(cells.nuclei[number]))
         total += np.where(seen[number], costs, 0.0)
     return np.asarray(total, dtype=np.float64)
 
@@ -178,11 +186,13 @@ def _regions(
     mine: NDArray[np.int32], theirs: NDArray[np.int32], count: int
 ) -> list[NDArray[np.intp]]:
     """Return sets of cells that exchange nuclei between the solutions, or exist in one only."""
-    exchanged = _overlap(mine, theirs)
-    np.fill_diagonal(exchanged, 0)
-    linked = (exchanged >= EXCHANGED * count).astype(np.int8)
-    number, component = connected_components(linked, directed=False)
-    regions = [np.flatnonzero(component == label) for label in range(number)]
+    exchanged = _overlap(mine, theirs).tocoo()
+    first, second = exchanged.coords
+    linked = (first != second) & (exchanged.data >= EXCHANGED * count)
+    graph = csr_array((linked[linked], (first[linked], second[linked])), exchanged.shape)
+    number, component = connected_components(graph, directed=False)
+    order = np.argsort(component, kind="stable")
+    regions = np.split(order, np.searchsorted(component[order], np.arange(1, number)))
     one_sided = np.asarray((mine < 0).all(axis=0) | (theirs < 0).all(axis=0))
     return [cells for cells in regions if len(cells) > 1 or one_sided[cells].any()]
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
+from scipy.sparse import csr_array
 
 from eutely.align.target import ALL_MATCHED
 from eutely.align.warp import warped_to_mean
@@ -25,7 +26,7 @@ from eutely.estimate import joint_gaussians
 from eutely.execute import Executor
 from eutely.features import discriminating_scores
 from eutely.kernel import kernel
-from eutely.solver.meanfield import Field, settle
+from eutely.solver.meanfield import Field, relax
 from eutely.solver.softassign import Rules, centres_of
 
 CONFUSED = 0.03
@@ -61,12 +62,13 @@ def resplit(
     means, covariances = joint.cells
     field = Field(means, joint.neighbours, joint.predictors, centres_of(joint.conditionals))
     items = list(zip(cells.warped, cells.labels(), strict=True))
-    tables = executor.map(_confusion, items, shared=(field, settings.freedom))
-    confusion = np.sum(list(tables), axis=0) / len(cells)
+    confusion = csr_array((cells.count, cells.count))
+    for table in executor.map(_confusion, items, shared=(field, settings.freedom)):
+        confusion = csr_array(confusion + table)
     scores = discriminating_scores(cells.cell_scores())
     prior = block_diag(np.median(covariances, axis=0), np.eye(scores.shape[2]))
     templates = np.random.default_rng(seed).permutation(len(cells))[:TEMPLATES]
-    groups = [_group(places, scores, field, numbers) for numbers in _groups(confusion)]
+    groups = [_group(places, scores, field, numbers) for numbers in _groups(confusion, len(cells))]
     shared = (prior, settings.prior, settings.freedom, templates)
     solutions = list(executor.map(_split, groups, shared=shared))
     nuclei = np.array(cells.nuclei)
@@ -86,24 +88,25 @@ def resplit(
 
 def _confusion(
     field: Field, freedom: float, item: tuple[NDArray[np.float64], NDArray[np.int32]]
-) -> NDArray[np.float64]:
+) -> csr_array:
     """Return (m, m): how much each cell has of the nucleus of each other one."""
     points, labels = item
-    shares = settle(field, points, field.means, Rules(freedom, ALL_MATCHED), cooling=WARM).shares
+    shares = relax(field, points, field.means, Rules(freedom, ALL_MATCHED), cooling=WARM).shares
     m = len(field.means)
     rows = np.repeat(np.arange(m), np.diff(shares.starts))
     columns = labels[shares.points]
-    table = np.zeros((m, m))
     inside = columns >= 0
-    np.add.at(table, (rows[inside], columns[inside]), shares.values[inside])
-    return table
+    return csr_array((shares.values[inside], (rows[inside], columns[inside])), (m, m))
 
 
-def _groups(confusion: NDArray[np.float64]) -> list[tuple[int, ...]]:
-    """Return pairs of confusable cells, and triples of a cell with two others."""
-    both = confusion + confusion.T
-    np.fill_diagonal(both, 0)
-    near = [np.flatnonzero(row > CONFUSED).tolist() for row in both]
+def _groups(confusion: csr_array, count: int) -> list[tuple[int, ...]]:
+    """Return pairs of cells that are confusable in ``count`` specimens, and triples."""
+    both = (confusion + confusion.T).tocoo()
+    first, second = both.coords
+    close = (first != second) & (both.data > CONFUSED * count)
+    near: list[list[int]] = [[] for _ in range(both.shape[0])]
+    for i, j in sorted(zip(first[close].tolist(), second[close].tolist(), strict=True)):
+        near[i].append(j)
     pairs = {(i, j) for i, others in enumerate(near) for j in others if i < j}
     triples = {
         tuple(sorted((i, *two))) for i, others in enumerate(near) for two in combinations(others, 2)
