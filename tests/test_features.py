@@ -16,6 +16,7 @@ from eutely.config import resolve
 from eutely.errors import EutelyError
 from eutely.evaluation import majority_names, pre_atlas
 from eutely.features import cell_means, discriminating_scores, feature_costs, feature_names, scores
+from eutely.informative import informative
 from eutely.specimen import Specimen
 
 N = 200
@@ -143,8 +144,48 @@ def test_mixtures_that_tell_most() -> None:
     assert discriminating_scores(values[:, :, :0]).shape == (30, 50, 0)
 
 
+def with_noise(table: NDArray[np.float64], count: int = 200) -> NDArray[np.float64]:
+    """Return scores (..., d) with so many columns of noise behind them."""
+    noise = np.random.default_rng(10).normal(size=(*table.shape[:-1], count))
+    return np.concatenate([table, noise], axis=-1)
+
+
+def test_among_many_features_those_that_say_nothing_are_left_out() -> None:
+    random = np.random.default_rng(8)
+    means = random.normal(size=(50, 2))
+    values = means + random.normal(size=(12, 50, 2))
+    values[random.random(values.shape) < 0.1] = np.nan
+    many = with_noise(values)
+    many[:, :, 5] = 1.0  # the same for all
+    many[:, :, 6] = np.nan
+    assert informative(values).all()
+    np.testing.assert_array_equal(np.flatnonzero(informative(many)), [0, 1])
+    np.testing.assert_array_equal(cell_means(many)[:, :2], cell_means(values))
+    assert not cell_means(many)[:, 2:].any()
+    np.testing.assert_allclose(
+        np.abs(discriminating_scores(many)), np.abs(discriminating_scores(values))
+    )
+
+
+def test_many_features_that_say_nothing_cost_nothing() -> None:
+    means, values = drawn(0.3)
+    own = np.arange(N, dtype=np.int32)
+    places = np.random.default_rng(9).normal(size=(N, 3))
+    for there in (None, places):
+        plain = feature_costs(means, values, own, 8.0, there)
+        noise = np.random.default_rng(11).normal(size=(N, 200))
+        noisy = np.concatenate([values, noise], axis=1)
+        costs = feature_costs(with_noise(means), noisy, own, 8.0, there)
+        assert plain is not None
+        np.testing.assert_array_equal(costs, plain)
+    assert feature_costs(with_noise(means)[:, 2:], noise, own, 8.0) is None
+
+
 def coloured(noise: float) -> list[Specimen]:
-    """Return specimens that are hard to match by place, each cell with a colour of its own."""
+    """Return specimens that are hard to match by place, each cell with a colour of its own.
+
+    Besides the colour there are 100 features that say nothing.
+    """
     random = np.random.default_rng(6)
     cohort = eutely.simulate(specimens=14, cells=60, variation=1.6, seed=2)
     names = sorted({name for one in cohort for name in one.names or ()})
@@ -154,7 +195,8 @@ def coloured(noise: float) -> list[Specimen]:
             one,
             features={
                 "colour": np.array([colours[name] for name in one.names or ()])
-                + noise * random.normal(size=len(one))
+                + noise * random.normal(size=len(one)),
+                **{f"noise {k}": random.normal(size=len(one)) for k in range(100)},
             },
         )
         for one in cohort
@@ -162,19 +204,26 @@ def coloured(noise: float) -> list[Specimen]:
 
 
 @pytest.mark.parametrize("supervised", [False, True])
-def test_colour_helps(supervised: bool) -> None:
+def test_colour_helps_and_noise_does_not_harm(supervised: bool) -> None:
     cohort = coloured(0.2)
     train, new = cohort[:10], cohort[10:]
     right = {}
-    for wanted in ("none", "colour"):
+    for wanted in ("none", "colour", "all"):
         settings = resolve(
-            overrides={"estimate.features": wanted, "refine.folds": 2, "refine.targets": 2}
+            overrides={
+                "estimate.features": wanted,
+                "refine.folds": 2,
+                "refine.targets": 1,
+                "refine.joint_rounds": 2,
+            }
         )
         built = eutely.build(train, config=settings, supervised=supervised, workers=1)
         names = [one.names or () for one in built.specimens]
         atlas = built.atlas.named(majority_names(built.cells, names, len(built.atlas)))
-        assert atlas.features == (() if wanted == "none" else ("colour",))
+        assert len(atlas.features) == {"none": 0, "colour": 1, "all": 104}[wanted]
         found = eutely.evaluate(atlas, new, workers=1).accuracies.mean()
         right[wanted] = found, pre_atlas(built.specimens, built.cells).accuracies.mean()
     assert right["colour"][0] > right["none"][0] + 0.03
     assert right["colour"][1] >= right["none"][1]
+    assert right["all"][0] > right["colour"][0] - 0.02
+    assert right["all"][1] > right["colour"][1] - 0.02

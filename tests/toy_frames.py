@@ -18,7 +18,7 @@ from eutely.store import Memory
 
 def in_canonical_order(specimens: Sequence[Specimen]) -> list[Specimen]:
     """Return the specimens with their nuclei in the order of a frame."""
-    return [one.take(canonical_order(one.centroids)) for one in specimens]
+    return [one.take(canonical_order(one)) for one in specimens]
 
 
 def frame_of(specimens: Sequence[Specimen], *, smooth: bool = True) -> Frame:

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.linalg import eigh
-from scipy.stats import rankdata
 
 from eutely.candidates import Candidates, PairCosts
 from eutely.errors import EutelyError
+from eutely.informative import MANY, following, informative
 from eutely.kernel import kernel
 from eutely.specimen import Specimen
 
@@ -115,10 +116,12 @@ def _differs(column: NDArray[np.float64]) -> bool:
 def cell_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (m, d), the mean scores of cells in specimens: (N, m, d), NaN left out.
 
-    A specimen of average nuclei is added, so that a single nucleus does not decide.
+    A specimen of average nuclei is added, so that a single nucleus does not decide. Features that
+    are not `informative` are 0 for all cells.
     """
     known = np.isfinite(values)
-    return np.asarray(np.where(known, values, 0.0).sum(axis=0) / (known.sum(axis=0) + 1))
+    means = np.where(known, values, 0.0).sum(axis=0) / (known.sum(axis=0) + 1)
+    return np.asarray(np.where(informative(values), means, 0.0))
 
 
 def discriminating_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,6 +133,10 @@ def discriminating_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if not d:
         return values
     means = cell_means(values)
+    kept = means.any(axis=0) if d > MANY else np.ones(d, bool)
+    values, means, d = values[:, :, kept], means[:, kept], int(kept.sum())
+    if not d:
+        return values
     filled = np.where(np.isfinite(values), values, means)
     rest = (filled - means).reshape(-1, d)
     within = _ridged((rest.T @ rest + PRIOR * np.eye(d)) / (count * m + PRIOR))
@@ -240,7 +247,7 @@ def rank_costs(
     there, here = means[:, used] * factor, np.zeros((len(values), len(used)))
     for number, column in enumerate(used.tolist()):
         rows = known[:, column]
-        ranks = (rankdata(values[rows, column]) - 0.5) / rows.sum()
+        ranks = (stats.rankdata(values[rows, column]) - 0.5) / rows.sum()
         here[rows, number] = np.quantile(there[shown, number], ranks)
     mask = known[:, used].astype(np.float64)
     costs = there**2 @ mask.T - 2 * there @ (here * mask).T + (here**2 * mask).sum(axis=1)
@@ -281,6 +288,10 @@ def feature_costs(
     cells = np.flatnonzero(nuclei >= 0)
     known = np.isfinite(values)
     used = known.mean(axis=0) > SHARED
+    if used.sum() > MANY:
+        used &= means.any(axis=0)
+    if used.sum() > MANY:
+        used &= following(means[cells], values[nuclei[cells]])
     if not used.any():
         return None
     means, values, known = means[:, used], values[:, used], known[:, used]

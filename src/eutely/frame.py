@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.specimen import Specimen
+
 Points = NDArray[np.float64]
 
 
@@ -118,6 +120,15 @@ class Frame:
         return replace(self, specimens=tuple(self.specimens[number] for number in numbers))
 
 
-def canonical_order(centroids: Points) -> NDArray[np.intp]:
-    """Return the order of centroids (n, 3) by x, y, z, which does not depend on the file."""
-    return np.lexsort(centroids.T[::-1])
+def canonical_order(specimen: Specimen) -> NDArray[np.intp]:
+    """Return the order of nuclei by x, y, z, which does not depend on the order in the file.
+
+    Nuclei at one place are told apart by their radii, axes and features; by their ids if all else
+    is the same.
+    """
+    axes = [] if specimen.axes is None else [*specimen.axes.reshape(len(specimen), 9).T]
+    features = [specimen.features[key] for key in sorted(specimen.features)]
+    columns = [*specimen.centroids.T, *specimen.radii.T, *axes, *features, specimen.ids]
+    if len(np.unique(specimen.centroids, axis=0)) == len(specimen):
+        columns = columns[:3]
+    return np.lexsort(columns[::-1])

@@ -23,7 +23,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_typ
 
 from eutely.config import Config
 from eutely.errors import EutelyError
-from eutely.execute import Executor, Progress, silent
+from eutely.execute import Executor, Progress, Reporting, silent
 from eutely.record import Record, digest, pack, unpack
 
 log = logging.getLogger("eutely")
@@ -31,7 +31,7 @@ log = logging.getLogger("eutely")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-VERSION = 5
+VERSION = 6
 """Of the code of all steps; raised when results change while settings and inputs do not."""
 
 
@@ -157,7 +157,7 @@ class Run:
         if result is None:
             context = Context(
                 cast(Config, Part(self.config, stated)),
-                self.executor,
+                Reporting(self.executor, self.progress),
                 self.progress,
                 self.store.journal(name, key),
             )

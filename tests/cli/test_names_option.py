@@ -60,7 +60,17 @@ def test_names_of_a_table_build_name_and_evaluate(run, tmp_path, cohort):
 
     # Tables of annotate, one of them corrected by hand, name and judge as well.
     annotated = tmp_path / "annotated"
-    assert run("annotate", atlas, worms, "-o", annotated, "-q", "-j", 1)[0] == 0
+    words = ("-o", annotated, "-q", "-j", 1)
+    assert run("annotate", atlas, worms, *words)[0] == 0
+    assert "given" not in table_rows(annotated / "annotations.csv")[0]
+    assert run("annotate", atlas, worms, "--names", truth, *words)[0] == 0
+    rows = table_rows(annotated / "annotations.csv")
+    given = {(row["specimen"], row["id"]): row["given"] for row in rows}
+    assert given == {
+        (specimen.name, str(id_)): name
+        for specimen in cohort
+        for id_, name in zip(specimen.ids, specimen.names, strict=True)
+    }
     table = annotated / "worm001.csv"
     rows = table_rows(table)
     right = rows[0]["name"]
@@ -92,12 +102,13 @@ def test_names_of_a_table_build_name_and_evaluate(run, tmp_path, cohort):
     assert result == {row["id"]: row["name"] for row in rows}
 
 
-@pytest.mark.parametrize("command", ["name", "evaluate"])
+@pytest.mark.parametrize("command", ["name", "evaluate", "annotate"])
 def test_wrong_names_are_one_line_before_any_work(run, tmp_path, cohort, command):
     eutely.build(cohort, supervised=True, workers=1).atlas.save(tmp_path / "atlas.h5")
     before = (tmp_path / "atlas.h5").read_bytes()
     (tmp_path / "names.csv").write_text("specimen,id,nmae\nworm001,1,A\n")
     words = (command, tmp_path / "atlas.h5", tmp_path / "worms", "--names", tmp_path / "names.csv")
+    words += ("-o", tmp_path / "out") if command == "annotate" else ()
     code, shown, said = run(*words)
     assert (code, shown) == (2, "")
     assert said.startswith("error: ")

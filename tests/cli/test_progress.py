@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from eutely.cli import app
 from eutely.cli.progress import PLANS, Watch, clock_time, rough_time, watched
+from eutely.execute import PART
 
 SETTINGS = "[refine]\nlinear_rounds = 2\njoint_rounds = 1\nfolds = 2\n"
 
@@ -31,18 +32,59 @@ def test_the_line_says_step_time_and_what_is_left() -> None:
     clock = Clock()
     watch = Watch(PLANS["refine"], clock)
     watch.report("poses", 0, 1)
-    assert watch.line() == "step 1 of 5: finding heads and tails, 0:00"
+    assert watch.line() == "step 1 of 6: finding heads and tails, 0:00"
     clock.now = 10.0
     watch.report("poses", 1, 1)
     watch.report("targets", 0, 1)
     clock.now = 20.0
     watch.report("targets", 1, 1)
     watch.report("first-target", 0, 1)
+    clock.now = 60.0
+    watch.report("first-target", 1, 1)
     clock.now = 90.0
     watch.report("finding cells", 6, 12)
-    assert watch.line() == ("step 3 of 5: finding shared cells, 6 of 12, 1:30, about 2 min left")
-    assert watch.share == pytest.approx(0.5)
-    assert watch.left == pytest.approx(90.0)
+    assert watch.line() == ("step 4 of 6: finding shared cells, 6 of 12, 1:30, about 45 s left")
+    assert watch.share == pytest.approx(68 / 103)
+    assert watch.left == pytest.approx(90.0 * 35 / 68)
+
+
+def test_a_step_without_counts_of_its_own_tells_how_many_specimens_are_done() -> None:
+    clock = Clock()
+    watch = Watch(PLANS["refine"], clock)
+    watch.report("poses", 0, 1)
+    watch.report(PART, 30, 100)
+    assert watch.line() == "step 1 of 6: finding heads and tails, 30 of 100, 0:00"
+    clock.now = 10.0
+    watch.report("first-target", 0, 1)
+    watch.report("first target", 0, 4)
+    clock.now = 100.0
+    watch.report(PART, 50, 100)
+    assert watch.share == pytest.approx((8 + 5) / 103)
+    watch.report(PART, 0, 20)  # another map of the same round
+    assert watch.share == pytest.approx((8 + 5) / 103)
+    watch.report("first target", 2, 4)
+    watch.report(PART, 50, 100)
+    assert watch.share == pytest.approx((8 + 25) / 103)
+    assert watch.line() == "step 3 of 6: matching all with one, 2 of 4, 1:40, about 4 min left"
+
+
+def test_a_long_step_gets_a_bar_of_its_own_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(Watch.__init__, "__defaults__", (clock,))
+    with (tmp_path / "out").open("w") as file:
+        console = Console(file=file, force_terminal=True, width=80)
+        with watched(PLANS["refine"], console, quiet=False) as progress:
+            progress("poses", 0, 1, "")
+            progress(PART, 30, 100, "")
+            console.print("early")
+            clock.now = 6.0
+            progress(PART, 40, 100, "")
+            console.print("late")
+    early, late = (tmp_path / "out").read_text().split("early")
+    assert "    30 of 100" not in early
+    assert "    40 of 100" in late
 
 
 def test_stored_steps_do_not_count_for_the_time_left() -> None:
@@ -50,9 +92,10 @@ def test_stored_steps_do_not_count_for_the_time_left() -> None:
     watch = Watch(PLANS["refine"], clock)
     for what in ("poses", "targets", "first-target"):  # at once: from an earlier run
         watch.report(what, 1, 1)
-    clock.now = 70.0
+    watch.report("another-target", 0, 1)
+    clock.now = 60.0
     watch.report("finding cells", 6, 12)
-    assert watch.left == pytest.approx(100.0)  # 35 of 100 took 70 s, 50 are left
+    assert watch.left == pytest.approx(105.0)  # 20 of 103 took 60 s, 35 are left
 
 
 def test_work_never_goes_back() -> None:
@@ -110,11 +153,12 @@ def test_a_build_without_a_terminal_prints_its_steps(cohort: Path, tmp_path: Pat
     result = CliRunner().invoke(app, [str(word) for word in words])
     lines = [line for line in result.stderr.splitlines() if line.startswith("step ")]
     assert [line.split(",")[0] for line in lines] == [
-        "step 1 of 5: finding heads and tails",
-        "step 2 of 5: choosing where to start",
-        "step 3 of 5: finding shared cells",
-        "step 4 of 5: checking each specimen",
-        "step 5 of 5: writing atlas and page",
+        "step 1 of 6: finding heads and tails",
+        "step 2 of 6: choosing where to start",
+        "step 3 of 6: matching all with one",
+        "step 4 of 6: finding shared cells",
+        "step 5 of 6: checking each specimen",
+        "step 6 of 6: writing atlas and page",
     ]
     assert not [line for line in result.stderr.splitlines() if "alignment" in line]
     again = CliRunner().invoke(app, [*map(str, words), "-q"])
@@ -128,7 +172,7 @@ def test_ctrl_c_is_answered_in_one_line(cohort: Path, tmp_path: Path) -> None:
     words += [str(cohort / "worms"), "-o", str(run), "-j", "1"]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    assert process.stderr.readline().startswith("step 1 of 5")
+    assert process.stderr.readline().startswith("step 1 of 6")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130

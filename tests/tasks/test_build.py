@@ -130,7 +130,7 @@ def test_a_full_disk_costs_nothing_but_time(
 
 def test_ctrl_c_keeps_what_is_finished(run: Path, built: Built, tmp_path: Path) -> None:
     def stop(what: str, done: int, total: int, note: str) -> None:
-        if done == 2:
+        if what == "finding cells" and done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -155,6 +155,52 @@ def test_a_stranger_is_flagged_and_not_fatal(caplog: pytest.LogCaptureFixture) -
     built = eutely.build([*cohort(), replace(other, name="stranger")], config=SETTINGS, workers=1)
     assert list(built.outliers) == ["stranger"]
     assert any("stranger" in line and "another organism" in line for line in caplog.messages)
+
+
+@pytest.mark.parametrize("share", [0.6, 1.0, 1.8])
+def test_random_points_among_good_specimens_are_flagged(share: float) -> None:
+    good = cohort(11)
+    box = good[0].centroids
+    random = np.random.default_rng(1)
+    points = random.uniform(box.min(axis=0), box.max(axis=0), (int(share * CELLS), 3))
+    bad = Specimen.from_arrays("points", points, unit=good[0].unit)
+    built = eutely.build([*good, bad], config=SETTINGS, workers=1)
+    assert list(built.outliers) == ["points"]
+    supports = np.array([fit.support for fit in built.fits])
+    assert supports.argmin() == 0
+    assert np.sort(supports)[1] > 2
+    assert np.nanmean(built.fits[0].confidence) < 0.1
+
+
+def test_nuclei_at_one_place_in_any_order(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    plain = [replace(one, features={"colour": random.random(len(one))}) for one in cohort(5)]
+    pairs = np.array([[3, 3, 3], [9, 9, 9], [20, 20, 20]])
+    for case in ("alike", "unlike"):
+        together = []
+        for one in plain:
+            rows = np.concatenate([np.arange(len(one)), pairs[:, :2].ravel()])
+            twice = replace(one.take(np.arange(len(one))), ids=np.arange(len(one)))
+            radii, colour = one.radii[rows], one.features["colour"][rows]
+            if case == "unlike":
+                radii, colour = radii * random.uniform(0.9, 1.1, (len(rows), 1)), colour + rows
+            together.append(
+                replace(
+                    twice,
+                    ids=np.arange(len(rows)),
+                    centroids=one.centroids[rows],
+                    radii=radii,
+                    axes=None,
+                    features={"colour": colour},
+                    names=None,
+                )
+            )
+        mixed = [one.take(random.permutation(len(one))) for one in together]
+        eutely.build(together, tmp_path / case, config=SETTINGS, workers=1)
+        eutely.build(mixed, tmp_path / f"{case} mixed", config=SETTINGS, workers=1)
+        for name in ("atlas.h5", "cliques.csv"):
+            first, second = (tmp_path / run / name for run in (case, f"{case} mixed"))
+            assert first.read_bytes() == second.read_bytes(), (case, name)
 
 
 def test_specimens_of_very_different_counts(caplog: pytest.LogCaptureFixture) -> None:

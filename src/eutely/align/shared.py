@@ -15,6 +15,7 @@ from eutely.align.affine import FEWEST_MATCHES, Map
 from eutely.features import FEWEST_MATCHES as FEWEST_SCORED
 from eutely.features import GRADIENT, PRIOR
 from eutely.frame import Points
+from eutely.informative import informative
 
 ROUNDS = 5
 """Rounds of fitting all specimens to their mean: by similarities, then by affine maps."""
@@ -123,12 +124,16 @@ def harmonised(
     even = [np.array(values) for values in scores]
     if not even or not even[0].size:
         return tuple(even)
+    kept = informative(_table(even, nuclei))
+    if not kept.all():
+        chosen = harmonised([values[:, kept] for values in scores], nuclei, places)
+        for values, columns in zip(even, chosen, strict=True):
+            values[:, kept] = columns
+        return tuple(even)
     size = np.concatenate(list(places)).std(axis=0) + 1e-9
     scaled = [points / size for points in places]
     for _ in range(SCORE_ROUNDS):
-        table = np.full((len(even), len(nuclei[0]), even[0].shape[1]), np.nan)
-        for row, values, cells in zip(table, even, nuclei, strict=True):
-            row[cells >= 0] = values[cells[cells >= 0]]
+        table = _table(even, nuclei)
         known = np.isfinite(table)
         counts = known.sum(axis=0)
         means = np.where(known, table, 0.0).sum(axis=0) / np.maximum(counts, 1)
@@ -141,6 +146,14 @@ def harmonised(
         shared = np.mean([gradient for _, gradient in fits], axis=0)
         even = [values - points @ shared for (values, _), points in zip(fits, scaled, strict=True)]
     return tuple(even)
+
+
+def _table(scores: Sequence[Points], nuclei: Sequence[NDArray[np.int32]]) -> NDArray[np.float64]:
+    """Return (N, m, d), the scores of the cells of each specimen; NaN where not known."""
+    table = np.full((len(scores), len(nuclei[0]), scores[0].shape[1]), np.nan)
+    for row, values, cells in zip(table, scores, nuclei, strict=True):
+        row[cells >= 0] = values[cells[cells >= 0]]
+    return table
 
 
 def _to_means(

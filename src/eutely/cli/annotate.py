@@ -16,6 +16,7 @@ from eutely.cli.common import (
     AtlasFile,
     Dask,
     Inputs,
+    NameFile,
     PinFile,
     Quiet,
     SkipBad,
@@ -95,6 +96,7 @@ def annotate(
     ] = Handedness.AUTO,
     adapt: Adapt = None,
     pins: PinFile = None,
+    names: NameFile = None,
     skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
     workers: Workers = None,
@@ -109,13 +111,15 @@ def annotate(
     per nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of all specimens with
     their coordinates; DIR/look-here-first.csv, the least certain nuclei of each specimen; and
     DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif. Tables that
-    were corrected by hand since are kept as .bak; inputs are never replaced.
+    were corrected by hand since are kept as .bak; inputs are never replaced. Names of nuclei are
+    not looked at; those of --names are written beside the names found, in the column given.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
     start_log(verbose, quiet)
     from eutely.io.annotations import check_names, read_pins, write_annotations, written_files
     from eutely.io.atlas import open_atlas
+    from eutely.io.names import with_names
     from eutely.io.read import sources
     from eutely.io.relabel import FOLDER
     from eutely.io.written import refuse_folder, refuse_to_replace
@@ -127,7 +131,7 @@ def annotate(
     refuse_folder(output, inputs)
     run_on = threads_or_dask(workers, dask)
     files = sources(inputs)
-    read = files_read(inputs, Path(atlas), pins)
+    read = files_read(inputs, Path(atlas), pins, names)
 
     def refuse(specimens: Sequence[str]) -> None:
         """Refuse to replace what was read, by the names of specimens."""
@@ -142,6 +146,8 @@ def annotate(
     known = None if pins is None else read_pins(pins)
     readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
     specimens = [reading.specimen for reading in readings]
+    if names is not None:
+        specimens = with_names(specimens, names)
     check_names(specimen.name for specimen in specimens)
     refuse([specimen.name for specimen in specimens])
     if not any(cells.names):
@@ -162,7 +168,13 @@ def annotate(
         annotations = [annotation.with_alternatives(alternatives) for annotation in annotations]
         progress("writing", 0, 1, "")
         write_annotations(
-            annotations, cells.names, output, min_confidence, specimens=specimens, table=table
+            annotations,
+            cells.names,
+            output,
+            min_confidence,
+            specimens=specimens,
+            table=table,
+            given=names is not None,
         )
         Stop.kept = f"the tables in {output} are complete"
         if labels:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.progress import BarColumn, Progress, TextColumn
 
+from eutely.execute import PART
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -27,7 +29,8 @@ EVERY = 30.0
 """Seconds between plain lines within one step."""
 
 PATIENCE = 5.0
-"""Seconds after which work in a single step is shown as plain lines at all."""
+"""Seconds after which work in a single step is shown as plain lines at all, and after which a step
+gets a bar of its own."""
 
 GRACE = 10.0
 """Seconds that processes of Dask get to end after Ctrl-C."""
@@ -62,7 +65,7 @@ class Step(NamedTuple):
     whats: tuple[str, ...]
 
 
-ORIENT = Step("finding heads and tails", 5, ("poses", "in-their-places", "one-handed"))
+ORIENT = Step("finding heads and tails", 3, ("poses", "in-their-places", "one-handed"))
 CHECK = Step("checking each specimen", 12, (
     "held-out-fits", "checking how specimens fit",
 ))  # fmt: skip
@@ -74,10 +77,9 @@ TABLES = Step("writing tables", 3, ("writing",))
 PLANS = {
     "refine": (
         ORIENT,
-        Step("choosing where to start", 10, ("targets",)),
-        Step("finding shared cells", 70, (
-            "first-target", "another-target", "last-round", "finding cells",
-        )),
+        Step("choosing where to start", 5, ("targets",)),
+        Step("matching all with one", 40, ("first-target", "first target")),
+        Step("finding shared cells", 40, ("another-target", "last-round", "finding cells")),
         CHECK,
         WRITE,
     ),
@@ -127,12 +129,21 @@ class Watch:
         self.number = 0
         self.inside = 0.0
         self.count = ""
+        self.part = (0, 0)
+        """items done and in total of what the step is doing just now"""
         self.before = 0.0
         """share of the work that was there already, from an earlier run"""
+        self.entered = self.begin
+        """when the present step began"""
+        self._counted = (0, 1)
         self._last = self.begin
 
     def report(self, what: str, done: int, total: int, note: str = "") -> None:
         """Note what is being done; see `eutely.execute.Progress`."""
+        if what == PART:
+            self.part = done, total
+            self._advance(done / total if total else 0.0)
+            return
         # Work never goes back in the plan: a step may do again what one before it did.
         ahead = range(self.number, len(self.plan))
         number = next((at for at in ahead if what in self.plan[at].whats), None)
@@ -141,12 +152,19 @@ class Watch:
         share, now = self.share, self.clock()
         if number > self.number:
             self.number, self.inside, self.count = number, 0.0, ""
+            self.entered, self.part, self._counted = now, (0, 0), (0, 1)
         if what == self.plan[number].whats[-1] and total > 0:
-            self.inside = max(self.inside, min(done / total, 1.0))
+            self._counted = done, total
+            self._advance(0.0)
             self.count = note if what == READING else f"{done} of {total}" if total > 1 else ""
         if now - self._last < AT_ONCE:
             self.before += max(self.share - share, 0.0)
         self._last = now
+
+    def _advance(self, part: float) -> None:
+        """Count what is done of the step, and the share of its present part."""
+        done, total = self._counted
+        self.inside = max(self.inside, min((done + part) / total, 1.0))
 
     @property
     def share(self) -> float:
@@ -169,11 +187,18 @@ class Watch:
             return None
         return elapsed * (1 - share) / fresh
 
+    @property
+    def items(self) -> str:
+        """Items that the step has done just now, such as "37 of 100"; "" for none."""
+        done, total = self.part
+        return f"{done} of {total}" if total > 1 else ""
+
     def line(self) -> str:
         """Return the progress in words."""
         step = self.plan[self.number]
         where = f"step {self.number + 1} of {len(self.plan)}: " if len(self.plan) > 1 else ""
-        parts = [f"{where}{step.words}", self.count, clock_time(self.elapsed)]
+        count = self.count or (self.items if self._counted[1] == 1 else "")
+        parts = [f"{where}{step.words}", count, clock_time(self.elapsed)]
         if self.left is not None and self.share < 1:
             parts.append(f"about {rough_time(self.left)} left")
         return ", ".join(part for part in parts if part)
@@ -213,17 +238,28 @@ def _line(watch: Watch, console: Console) -> Iterator[Callback]:
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=6))
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(watch.line(), total=1.0)
+        inside = bar.add_task("", total=1.0, visible=False)
         stop = threading.Event()
+
+        def draw() -> None:
+            done, total = watch.part
+            bar.update(task, description=watch.line(), completed=watch.share)
+            bar.update(
+                inside,
+                description=f"    {watch.items}",
+                completed=done / max(total, 1),
+                visible=total > 1 and watch.clock() - watch.entered > PATIENCE,
+            )
 
         def tick() -> None:
             while not stop.wait(1.0):
-                bar.update(task, description=watch.line())
+                draw()
 
         threading.Thread(target=tick, daemon=True).start()
 
         def show(what: str, done: int, total: int, note: str) -> None:
             watch.report(what, done, total, note)
-            bar.update(task, description=watch.line(), completed=watch.share)
+            draw()
 
         try:
             yield show

@@ -14,9 +14,10 @@ from threadpoolctl import threadpool_limits
 from eutely.errors import ExecuteError
 from eutely.execute.cluster import open_dask
 from eutely.execute.protocol import Done, Executor, Progress, silent
+from eutely.execute.reporting import PART, Reporting
 from eutely.execute.threads import Threads, cores
 
-__all__ = ["Done", "Executor", "Progress", "open_executor", "silent"]
+__all__ = ["PART", "Done", "Executor", "Progress", "Reporting", "open_executor", "silent"]
 
 
 @contextmanager

@@ -141,11 +141,12 @@ def joint_model(
         (m, d), mean scores of the cells.
     """
     means = joint.cells.means
+    background = Background.of(means, seen, most_pairs(cells.whole_counts()))
     return Model(
         Field(means, joint.neighbours, joint.predictors, centres_of(joint.conditionals)),
         centres_of(joint.cells.covariances),
         cells.body,
         settings.freedom,
-        Background.of(means, seen, most_pairs(cells.whole_counts())),
+        background._replace(partial=any(cells.parts)),
         features,
     )

@@ -22,6 +22,7 @@ from eutely.fit.spurious import BENEFIT, crowd, oddity
 from eutely.fit.view import in_view
 from eutely.frame import Points, Posed
 from eutely.geometry import nearness
+from eutely.informative import MANY
 from eutely.solver.assignment import assign
 from eutely.solver.meanfield import COOLING, Crowd, settle
 from eutely.solver.softassign import Centres, Rules, Shares, mean_places, soft_assign
@@ -119,11 +120,12 @@ def feature_term(model: Model, fit: Fit) -> PairCosts | None:
     return feature_costs(model.features, fit.scores, fit.nuclei, model.freedom, places)
 
 
-def oddity_term(model: Model, fit: Fit) -> PairCosts | None:  # noqa: ARG001
+def oddity_term(model: Model, fit: Fit) -> PairCosts | None:
     """Cost of a nucleus whose features are those of spurious ones, whichever cell it is."""
     if fit.crowd is None or not fit.scores.size:
         return None
-    return PairCosts.of_points(oddity(fit.scores, fit.nuclei, fit.crowd) - BENEFIT)
+    kept = model.features.any(axis=0) | (fit.scores.shape[1] <= MANY)
+    return PairCosts.of_points(oddity(fit.scores[:, kept], fit.nuclei, fit.crowd) - BENEFIT)
 
 
 TERMS: list[Term] = [feature_term, oddity_term]

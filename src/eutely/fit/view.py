@@ -121,7 +121,7 @@ def search(model: Model, unposed: Unposed, scores: Points, *, thorough: bool = F
     points = unposed.points
     views: list[View] = []
     many = len(points) >= MANY
-    counts = KEPT if many else THOROUGH
+    counts: tuple[int, ...] = KEPT if many else THOROUGH
     if not thorough:
         counts = tuple(n // 2 for n in KEPT) if many and unposed.scale is not None else KEPT
     for hand in unposed.hands:

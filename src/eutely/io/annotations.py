@@ -51,6 +51,7 @@ def write_annotations(
     *,
     specimens: Sequence[Specimen] = (),
     table: str = "csv",
+    given: bool = False,
 ) -> None:
     """Write ``<specimen>.csv`` for each specimen, the doubtful nuclei, and one table of all.
 
@@ -72,6 +73,8 @@ def write_annotations(
         for no such table.
     table
         format of the table of all: ``csv`` or ``parquet``.
+    given
+        whether the table of all has the names of the specimens too, in a column ``given``.
     """
     check_names([annotation.specimen for annotation in annotations])
     tables: dict[str, list[Row]] = {}
@@ -85,7 +88,7 @@ def write_annotations(
             with (aside / name).open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator="\n").writerows(rows)
         if specimens:
-            whole_table = tidy(annotations, specimens, min_confidence)
+            whole_table = tidy(annotations, specimens, min_confidence, given=given)
             if table == "parquet":
                 whole_table.to_parquet(aside / f"{ALL}.parquet", index=False)
             else:
@@ -106,13 +109,17 @@ def check_names(specimens: Iterable[str]) -> None:
 
 
 def tidy(
-    annotations: Sequence[Annotation], specimens: Sequence[Specimen], min_confidence: float = 0.0
+    annotations: Sequence[Annotation],
+    specimens: Sequence[Specimen],
+    min_confidence: float = 0.0,
+    *,
+    given: bool = False,
 ) -> pd.DataFrame:
     """Return one table of all specimens, one row per nucleus in input order.
 
     Columns: specimen, id, cell, name, confidence, x, y, z, unit (coordinates of the input), r1,
-    r2, r3, then all features, then contested and mirrored. A feature that has the name of one of
-    these columns gets the prefix ``input_``.
+    r2, r3, then all features, then contested and mirrored, then with ``given`` the names of the
+    specimens. A feature that has the name of one of these columns gets the prefix ``input_``.
     """
     import pandas as pd
 
@@ -132,15 +139,17 @@ def tidy(
             "unit": specimen.unit,
             **dict(zip(("r1", "r2", "r3"), specimen.radii.T, strict=True)),
         }
-        taken = {*columns, "contested", "mirrored"}
+        taken = {*columns, "contested", "mirrored", "given"}
         features = {
             f"input_{key}" if key in taken else key: values
             for key, values in specimen.features.items()
         }
-        last = {
+        last: dict[str, Any] = {
             "contested": (annotation.contested & known).astype(int),
             "mirrored": int(annotation.mirrored),
         }
+        if given:
+            last["given"] = list(specimen.names or [""] * len(specimen))
         tables.append(pd.DataFrame(columns | features).assign(**last))
     return pd.concat(tables, ignore_index=True)
 

@@ -33,7 +33,7 @@ def anonymous(specimen: Specimen, name: str) -> Specimen:
     Without names and ids of nuclei, which are in canonical order: nothing that follows can depend
     on how a file numbers, names or orders them.
     """
-    ordered = specimen.take(canonical_order(specimen.centroids))
+    ordered = specimen.take(canonical_order(specimen))
     return Specimen(
         name,
         np.arange(len(ordered)),

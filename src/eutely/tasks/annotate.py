@@ -144,7 +144,7 @@ def annotate(
     hands = _hands(atlas, handedness)
     # By name, so that the order of files does not matter.
     ranked = sorted(range(len(specimens)), key=lambda number: specimens[number].name)
-    orders = [canonical_order(specimens[number].centroids) for number in ranked]
+    orders = [canonical_order(specimens[number]) for number in ranked]
     tasks = [
         Task(
             anonymous(specimens[number], specimens[number].name),

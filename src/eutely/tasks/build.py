@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from eutely.find import METHODS, Labels
 from eutely.find.views import stand_together
 from eutely.fit import place
 from eutely.fit.choose import place_standing
-from eutely.fit.evidence import is_mirrored
+from eutely.fit.evidence import is_mirrored, support, trust
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import nucleus_cells
 from eutely.frame import Frame, Posed, canonical_order
@@ -225,11 +225,14 @@ def _built(
     shown = cells.shown() if frame.parts else None
     fits = tuple(
         replace(
-            annotation(atlas, specimens[number], nuclei, np.arange(len(specimens[number]))),
+            annotation(
+                atlas, specimens[number], held_out.nuclei, np.arange(len(specimens[number]))
+            ),
             mirrored=mirrored[number],
             view=shown[number] if shown is not None and frame.parts[number] else None,
+            support=held_out.support,
         )
-        for number, nuclei in enumerate(run(held_out_fits, frame, cells, found.weights))
+        for number, held_out in enumerate(run(held_out_fits, frame, cells, found.weights))
     )
     for fit in fits:
         if note := fit.note(atlas):
@@ -275,7 +278,7 @@ def in_order(specimens: Sequence[Specimen]) -> tuple[Specimen, ...]:
             f"{len(names)} specimen given, but an atlas needs at least {FEWEST_SPECIMENS}"
         )
     ordered = sorted(specimens, key=lambda specimen: specimen.name)
-    return tuple(one.take(canonical_order(one.centroids)) for one in ordered)
+    return tuple(one.take(canonical_order(one)) for one in ordered)
 
 
 def _oriented(run: Run, specimens: Sequence[Specimen]) -> tuple[Oriented, ...]:
@@ -294,10 +297,20 @@ def poses(context: Context, specimens: tuple[Specimen, ...]) -> tuple[Oriented, 
     return tuple(context.executor.map(oriented, specimens))
 
 
+class HeldOut(NamedTuple):
+    """One specimen by an atlas of others: its cells, and how much they explain.
+
+    See `Annotation.support`; None by an atlas of the model ``offsets``.
+    """
+
+    nuclei: NucleusCells
+    support: float | None
+
+
 @step("costs", "refine.folds", "estimate", "atlas", "realign.scale")
 def held_out_fits(
     context: Context, frame: Frame, cells: Cells, weights: NDArray[np.float64] | None
-) -> tuple[NucleusCells, ...]:
+) -> tuple[HeldOut, ...]:
     """Match every specimen with an atlas of others: how well it fits, how sure its cells are.
 
     The atlas of all would confirm whatever a specimen brought into it.
@@ -305,7 +318,7 @@ def held_out_fits(
     settings = context.settings
     parts = min(settings.refine.folds, len(cells))
     fold = folds(len(cells), parts)
-    fits: dict[int, NucleusCells] = {}
+    fits: dict[int, HeldOut] = {}
     for part in range(parts):
         atlas = atlas_of(cells, frame, settings, weights=weights, chosen=fold != part)
         inside = np.flatnonzero(fold == part).tolist()
@@ -316,7 +329,12 @@ def held_out_fits(
     return tuple(fits[number] for number in range(len(cells)))
 
 
-def _fit(atlas: Atlas, model: Model, specimen: Posed) -> NucleusCells:
-    if atlas.model == "joint" and len(specimen.poses) == 1:  # settled by names
-        return nucleus_cells(place_standing(model, specimen), ALTERNATIVES)
-    return nucleus_cells(fit_specimen(atlas, model, specimen), ALTERNATIVES)
+def _fit(atlas: Atlas, model: Model, specimen: Posed) -> HeldOut:
+    if atlas.model != "joint":
+        return HeldOut(nucleus_cells(fit_specimen(atlas, model, specimen), ALTERNATIVES), None)
+    if len(specimen.poses) == 1:  # settled by names, or a part at its place
+        fit = place_standing(model, specimen)
+    else:
+        fit = fit_specimen(atlas, model, specimen)
+    explained = support(model, fit, specimen.unstretched())
+    return HeldOut(nucleus_cells(fit, ALTERNATIVES, trust(explained)), explained)

@@ -254,7 +254,7 @@ def _chance(left: Specimen, right: Specimen, seed: int) -> Agreement:
     for _ in range(SCRAMBLED):
         # In canonical order, so that the order of rows does not matter.
         angles = np.empty(len(right))
-        angles[canonical_order(right.centroids)] = random.uniform(0, 2 * np.pi, len(right))
+        angles[canonical_order(right)] = random.uniform(0, 2 * np.pi, len(right))
         x, y, z = right.centroids.T
         cosine, sine = np.cos(angles), np.sin(angles)
         places = np.stack([x, cosine * y - sine * z, sine * y + cosine * z], axis=1)

@@ -118,10 +118,11 @@ def shifted(atlas: Atlas, places: NDArray[np.float64], scores: NDArray[np.float6
     moved = np.where(seen > 0, (means - atlas.means) * seen / (seen + PRIOR), 0.0)
     known = np.isfinite(scores).sum(axis=0)
     total = np.where(np.isfinite(scores), scores, 0.0).sum(axis=0)
+    kept = atlas.feature_means.any(axis=0)  # the others are not informative
     first, second = atlas.edges.T
     return replace(
         atlas,
         means=atlas.means + moved,
-        feature_means=(total + PRIOR * atlas.feature_means) / (known + PRIOR),
+        feature_means=kept * (total + PRIOR * atlas.feature_means) / (known + PRIOR),
         offsets=atlas.offsets + moved[first] - moved[second],
     )

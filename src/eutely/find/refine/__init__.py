@@ -82,6 +82,7 @@ def first_target(context: Context, frame: Frame, target: int) -> Cells:
     posed = tuple(specimen.poses[0] for specimen in specimens)
     cells = Cells(posed, posed, (), frame.scores, body, frame.parts)
     means = nuclei_as_cells(first, body.spacing), np.nan_to_num(specimens[target].scores)
+    context.progress("first target", 0, settings.linear_rounds + 1, "")
     for number in range(settings.linear_rounds):
         cells = linear_round(cells, specimens, means, estimate, context.executor)
         if number:
@@ -93,6 +94,7 @@ def first_target(context: Context, frame: Frame, target: int) -> Cells:
         cells = settled(cells, settings, estimate)
         means = robust_gaussians(cells.places(), estimate), cell_means(cells.cell_scores())
         log.info("alignment %d of %d", number + 1, settings.linear_rounds)
+        context.progress("first target", number + 1, settings.linear_rounds + 1, "")
     if settings.joint_rounds:
         parts = min(settings.folds, len(cells))
         cells, _ = joint_round(cells, estimate, context.executor, parts=parts, afresh=True)
