@@ -59,9 +59,10 @@ FEWEST_TO_MIRROR = 12
 AS_IS = float(np.log(1 / MIRRORED - 1) / HAND)
 """Log-likelihood by which a mirror image must fit better to be taken."""
 
-LOOSE, LACKING = 0.3, 0.1
-"""Error in typical distances of neighbours, and rate of missing or spurious cells, from which a fit
-of the whole body is in doubt: the specimen may show a part."""
+LOOSE, LACKING, GAP = 0.3, 0.1, 0.15
+"""Error in typical distances of neighbours, and rate of spurious nuclei, from which a fit of the
+whole body is in doubt: the specimen may show a part. Half that rate of cells may be in gaps, where
+a cell is in view with less than so many times the highest probability."""
 
 WELL = 1.0
 """Support of a specimen of many nuclei from which its place is not looked for again. Parts of worms
@@ -205,11 +206,16 @@ def _other_hand(best: Fit, fits: Sequence[Fit]) -> list[Fit]:
 def _shows_all(model: Model, fit: Fit) -> bool:
     """Return whether a fit leaves no doubt that the specimen shows the whole body.
 
-    Few nuclei always leave some: about the part that they show, and about their handedness.
+    Nearly all nuclei are cells, and cells are missing all over the body, if at all: a part that is
+    stretched over the body leaves nuclei over. Few nuclei always leave some doubt: about the part
+    that they show, and about their handedness.
     """
-    lacking = max(fit.rates.missing, fit.rates.spurious)
-    loose = fit.error >= LOOSE * model.body.spacing
-    return len(fit.posed) >= MANY and not loose and lacking < LACKING
+    if len(fit.posed) < MANY or fit.error >= LOOSE * model.body.spacing:
+        return False
+    if fit.rates.spurious >= LACKING:
+        return False
+    view = in_view(model, fit.nuclei, len(fit.posed))
+    return bool((view < GAP * view.max()).mean() < LACKING / 2)
 
 
 def _part(
