@@ -24,17 +24,16 @@ from eutely.fit.evidence import (
 from eutely.fit.model import Model
 from eutely.fit.place import (
     REFITS,
-    RIVAL,
     WARP_COOLING,
     Fit,
     cost_at_usual_rates,
     error_of,
     feature_term,
     match_jointly,
-    plausible_poses,
     soft_warp,
     warp_pose,
 )
+from eutely.fit.poses import RIVAL, plausible_poses
 from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign
@@ -127,7 +126,7 @@ def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) 
     many = len(unposed.points) >= MANY
     if many:
         fits = _by_places(model, fits, pins)
-    costs = [cost_at_usual_rates(model, fit, pins) for fit in fits]
+    costs = [cost_at_usual_rates(model, fit, pins) for fit in fits] if len(fits) > 1 else [0.0]
     best = fits[int(np.argmin(costs))]
     close = [fit for fit, cost in zip(fits, costs, strict=True) if cost < min(costs) + CLEAR]
     rivals = [best, *_other_hand(best, close)]
@@ -188,6 +187,8 @@ def _by_places(model: Model, fits: list[Fit], pins: Pins) -> list[Fit]:
 
     Features cannot: a matching that is loose in its places can follow them too well.
     """
+    if not any(np.linalg.det(fit.posed.T @ fits[0].posed) < 0 for fit in fits):
+        return fits
     bare = [replace(fit, scores=fit.scores[:, :0]) for fit in fits]
     costs = [cost_at_usual_rates(model, fit, pins) for fit in bare]
     best = fits[int(np.argmin(costs))]
