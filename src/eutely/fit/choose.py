@@ -95,8 +95,17 @@ def place_in_view(model: Model, specimen: Posed, unposed: Unposed, pins: Pins = 
 
 def place_standing(model: Model, specimen: Posed) -> Fit:
     """Fit a specimen whose first pose is right, whichever part of the body it shows."""
-    fit = _part(model, specimen.poses[0], specimen.scores, None)
-    return match_jointly(model, fit, probabilities=True)
+    return match_jointly(model, match_part(model, specimen), probabilities=True)
+
+
+def match_part(model: Model, specimen: Posed) -> Fit:
+    """Warp a part of the body whose pose is right and match it, each cell by itself."""
+    return _part(model, specimen.poses[0], specimen.scores, None)
+
+
+def settle_view(model: Model, specimen: Posed, unposed: Unposed) -> Fit:
+    """Find the view and handedness that fit best, each cell by itself; see `place_in_view`."""
+    return _whole_or_part(model, specimen, unposed, None)
 
 
 def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:

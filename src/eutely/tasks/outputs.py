@@ -51,14 +51,14 @@ def write_build(built: Built, config: Config, run: RunFolder, pins: Pins | None 
 
 
 def cliques_table(built: Built) -> str:
-    """Return the table of all nuclei (CSV): specimen, id, cell."""
+    """Return the table of all nuclei (CSV): specimen, id, cell, mirrored."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("specimen", "id", "cell"))
-    for specimen, cells in zip(built.specimens, built.cells, strict=True):
+    writer.writerow(("specimen", "id", "cell", "mirrored"))
+    for specimen, cells, fit in zip(built.specimens, built.cells, built.fits, strict=True):
         order = np.argsort(specimen.ids)
         for id_, cell in zip(specimen.ids[order].tolist(), cells[order].tolist(), strict=True):
-            writer.writerow((specimen.name, id_, "" if cell < 0 else cell))
+            writer.writerow((specimen.name, id_, "" if cell < 0 else cell, int(fit.mirrored)))
     return text.getvalue()
 
 
