@@ -325,6 +325,73 @@ def _odd_program(path: Path, random: Random) -> None:
         path.write_text(text.replace("5", values[int(random.integers(len(values)))]))
 
 
+def _odd_image(path: Path, random: Random) -> None:
+    """Write an image with absurd shapes, types or axes, in the format of the seed."""
+    import h5py
+    import tifffile
+
+    shapes = [(2, 14, 30, 41), (14, 30, 40), (2, 2, 14, 30, 40), (1,) * 6 + (14, 30, 40), (2, 14)]
+    shape = shapes[int(random.integers(len(shapes)))]
+    kind = str(random.choice(["u2", "f8", "c16", "?", "i8"]))
+    if path.suffix == ".h5":
+        path.unlink()
+        with h5py.File(path, "w") as file:
+            huge = (2**20, 2**20, 2**10, 2)
+            chunks = (2**14, 2**14, 1, 1) if random.random() < 0.5 else None
+            if random.random() < 0.4:
+                file.create_dataset("raw", shape=huge, dtype="u2", chunks=chunks or (8, 8, 8, 2))
+            else:
+                file["raw"] = np.zeros(shape, kind)
+    elif path.suffix == ".tif":
+        if random.random() < 0.5:
+            _odd_xml(path, random)
+        else:
+            options = {"metadata": {"axes": "QWERTYUIOPASD"[: len(shape)]}}
+            values = np.zeros(shape, "u2" if kind in {"c16", "?"} else kind)
+            tifffile.imwrite(path, values, ome=False, photometric="minisblack", **options)
+    elif path.suffix == ".zarr":
+        _array_metadata(path, random)
+    else:
+        _odd_header(path, random)
+
+
+def _odd_nwb(path: Path, random: Random) -> None:
+    """Columns of a segmentation, names, spacing and image that do not fit each other."""
+    import h5py
+
+    with h5py.File(path, "r+") as file:
+        table = file["processing/NeuroPAL/NeuroPALSegmentation/NeuroPALNeurons"]
+        kind = int(random.integers(9))
+        if kind == 0:
+            table["voxel_mask_index"][int(random.integers(6))] = int(random.integers(256))
+        elif kind == 1:
+            del table["ID_labels"]
+            table["ID_labels"] = np.arange(int(random.integers(1, 40)))
+        elif kind == 2:
+            spacing = file["general/optophysiology/NeuroPALImVol/grid_spacing"]
+            spacing[0] = float(random.choice([0.0, -1.0, np.nan, np.inf, 1e30, 1e-30]))
+        elif kind == 3:
+            del table["id"]
+            table.create_dataset("id", shape=(2**40,), dtype="i8", chunks=(2**20,))
+        elif kind == 4:
+            image = file["acquisition/NeuroPALImageRaw"]
+            del image["data"]
+            image.create_dataset(
+                "data", shape=(2**16,) * 3 + (5,), dtype="u2", chunks=(64,) * 3 + (5,)
+            )
+        elif kind == 5:
+            del table["voxel_mask"]
+            table["voxel_mask"] = h5py.SoftLink("/processing/nowhere")
+        elif kind == 6:
+            del table["imaging_plane"]
+            table["imaging_plane"] = h5py.ExternalLink("/etc/passwd", "/")
+        elif kind == 7:
+            colours = file["acquisition/NeuroPALImageRaw/RGBW_channels"]
+            colours[int(random.integers(4))] = int(random.integers(-128, 127))
+        else:
+            table["again"] = h5py.SoftLink("/processing")
+
+
 MAKERS: dict[str, tuple[Maker, ...]] = {
     "tiff": (_huge_pages, _odd_xml, _odd_xml),
     "zarr": (_array_metadata, _array_metadata, _lost_chunk, _bomb_in_chunk, _odd_chunk_file),
@@ -335,6 +402,8 @@ MAKERS: dict[str, tuple[Maker, ...]] = {
     "csv": (_odd_table,),
     "parquet": (_odd_columns,),
     "points": (_odd_points,),
+    "image": (_odd_image,),
+    "nwb": (_odd_nwb,),
     "programs": (_odd_program,),
     "run": (_odd_record,),
 }

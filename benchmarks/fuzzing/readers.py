@@ -5,10 +5,14 @@ import json
 import lzma
 import math
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
+
+from fuzzing.seeds import SIZE, labels
 
 LARGEST = 2**24
 """Voxels up to which contents are compared one by one."""
@@ -21,6 +25,8 @@ def read_eutely(kind: str, path: Path) -> Content:
     """Read a file as the commands do."""
     if kind in {"tiff", "zarr", "hdf5", "nrrd"}:
         return _volume(path)
+    if kind == "image":
+        return _image(path)
     if kind == "dd":
         return _problems(path)
     if kind == "atlas":
@@ -48,6 +54,67 @@ def _volume(path: Path) -> Content:
                 labels[z : z + depth, y : y + height, x : x + width] = block
             content["labels"] = labels
     return content
+
+
+@cache
+def _labels() -> Path:
+    """Return the label volume to which all seeds of images belong."""
+    from eutely.io.volumes import write_volume
+
+    path = Path(mkdtemp()) / "worm.tif"
+    write_volume(labels(), path, SIZE)
+    return path
+
+
+def _image(path: Path) -> Content:
+    from eutely.io.read import read
+
+    (specimen,) = read(_labels(), image=path, voxel_size=SIZE)
+    keys = sorted(key for key in specimen.features if key.endswith(("_mean", "_median")))
+    return {"values": np.array([specimen.features[key] for key in keys])}
+
+
+def _image_at_once(path: Path) -> Content:
+    """Read a whole image with the library of its format, and measure it with NumPy."""
+    if path.suffix == ".h5":
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            pixels = file["raw"][()]
+    elif path.suffix == ".nrrd":
+        import nrrd
+
+        pixels, _ = nrrd.read(str(path), index_order="C")
+    elif path.suffix == ".tif":
+        from PIL import Image, ImageSequence
+
+        with Image.open(path) as opened:
+            planes = [np.array(plane) for plane in ImageSequence.Iterator(opened)]
+        pixels = np.stack(planes).reshape(2, *labels().shape)
+    else:
+        raise ValueError("no second reader")
+    ids = np.unique(labels())[1:]
+    # in the order of the names: green before red, channel1 before channel2
+    order = range(len(pixels)) if path.suffix in {".h5", ".nrrd"} else (1, 0)
+    rows = []
+    for channel in order:
+        values = [pixels[channel][labels() == id_] for id_ in ids]
+        rows += [[v.mean() for v in values], [np.median(v) for v in values]]
+    return {"values": np.array(rows)}
+
+
+def _nwb_by_h5py(path: Path) -> Content:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        table = file["processing/NeuroPAL/NeuroPALSegmentation/NeuroPALNeurons"]
+        voxels = table["voxel_mask"][()]
+        size = table["imaging_plane/grid_spacing"][()]
+        unit = table["imaging_plane/grid_spacing"].attrs["unit"]
+        if unit != "micrometers":
+            raise ValueError(unit)
+        places = np.stack([voxels[axis].astype(float) for axis in "xyz"], axis=1)
+        return {"ids": table["id"][()], "centroids": places * size}
 
 
 def _problems(path: Path) -> Content:
@@ -87,7 +154,7 @@ def read_again(kind: str, path: Path) -> Content:
     readers = {"tiff": _tiff_by_pillow, "zarr": _zarr_by_hand, "hdf5": _hdf5_at_once,
                "nrrd": _nrrd_by_pynrrd, "dd": _dd_by_hand, "atlas": _atlas_by_h5py,
                "csv": _csv_by_hand, "parquet": _parquet_by_pandas,
-               "points": _points_by_hand}  # fmt: skip
+               "image": _image_at_once, "nwb": _nwb_by_h5py, "points": _points_by_hand}  # fmt: skip
     return readers[kind](path)
 
 

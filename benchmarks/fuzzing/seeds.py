@@ -2,6 +2,7 @@
 
 import csv
 import json
+import lzma
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,6 +208,59 @@ def _program(name: str) -> Seed:
     return Seed(name, lambda folder: programs.FILES[name](folder / name))
 
 
+def image() -> np.ndarray:
+    """Two channels for the labels, c, z, y, x."""
+    random = np.random.default_rng(6)
+    return random.integers(0, 999, (2, *labels().shape)).astype(np.uint16)
+
+
+def _image(name: str) -> Seed:
+    def write(folder: Path) -> None:
+        path = folder / name
+        if name.endswith(".tif"):
+            import tifffile
+
+            about = {**_ome(), "axes": "CZYX", "Channel": {"Name": ["red", "green"]}}
+            packed = "zlib" if name.startswith("packed") else None
+            tifffile.imwrite(
+                path, image(), ome=True, photometric="minisblack", metadata=about,
+                compression=packed,
+            )  # fmt: skip
+        elif name.endswith(".zarr"):
+            import zarr
+
+            group = zarr.create_group(path, zarr_format=2)
+            axes = [{"name": axis} for axis in "czyx"]
+            scale = [{"type": "scale", "scale": [1.0, *SIZE[::-1]]}]
+            level = {"path": "0", "coordinateTransformations": scale}
+            group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": [level]}]
+            group.attrs["omero"] = {"channels": [{"label": "red"}, {"label": "green"}]}
+            group.create_array(
+                "0", data=image(), chunks=(1, 7, 15, 20), config={"write_empty_chunks": True}
+            )
+        elif name.endswith(".h5"):
+            import h5py
+
+            with h5py.File(path, "w") as file:
+                chunks = (1, 7, 15, 20)
+                file.create_dataset(
+                    "raw", data=image(), chunks=chunks, compression="gzip", fletcher32=True
+                )
+        else:
+            import nrrd
+
+            header = {"kinds": ["domain"] * 3 + ["list"], "encoding": "gzip"}
+            nrrd.write(str(path), image(), header, index_order="C")
+
+    return Seed(name, write)
+
+
+def _nwb(folder: Path) -> None:
+    """Write a file that the extension ndx-multichannel-volume has made."""
+    packed = Path(__file__).parents[2] / "tests" / "io" / "neuropal.nwb.xz"
+    (folder / "worm.nwb").write_bytes(lzma.decompress(packed.read_bytes()))
+
+
 def record() -> Any:
     """Return what the seed of a run folder holds."""
     from eutely.record import Record
@@ -257,6 +311,11 @@ SEEDS: dict[str, list[Seed]] = {
     "csv": [Seed("worm.csv", _csv)],
     "parquet": [_parquet("worm.parquet"), _parquet("worm.pq", compression="gzip", version="1.0")],
     "points": [_points("worm.apo"), _points("worm.ano.txt")],
+    "image": [
+        _image("worm.ome.tif"), _image("packed.ome.tif"), _image("worm.ome.zarr"),
+        _image("worm.h5"), _image("worm.nrrd"),
+    ],
+    "nwb": [Seed("worm.nwb", _nwb)],
     "programs": [_program(name) for name in programs.FILES],
     "run": [Seed("run", _run, True)],
 }  # fmt: skip

@@ -35,3 +35,12 @@ class RunFolderError(EutelyError):
 
 class AtlasError(EutelyError):
     """An atlas is malformed, or does not fit the specimens."""
+
+
+def install(extra: str) -> str:
+    """Return how to install what an extra of the package brings, in a checkout too.
+
+    >>> install("nwb")
+    "run: pip install 'eutely[nwb]' (in a checkout: pip install '.[nwb]')"
+    """
+    return f"run: pip install 'eutely[{extra}]' (in a checkout: pip install '.[{extra}]')"

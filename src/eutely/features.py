@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import eigh
 
+from eutely.agreement import PRIOR, agreement, ridged
 from eutely.candidates import Candidates, PairCosts
 from eutely.errors import EutelyError
-from eutely.informative import MANY, following, informative
+from eutely.informative import MANY, following, informative, repeats
 from eutely.kernel import kernel
 from eutely.specimen import Specimen
 
@@ -30,24 +31,12 @@ RADII = ("radius 1", "radius 2", "radius 3")
 BOOKKEEPING = ("voxels", "detached", "border", "rejected")
 """Columns about the segmentation that are no property of a cell."""
 
-PRIOR = 5.0
-"""Nuclei that 'not informative' counts for in the covariance of a specimen's scores."""
-
-FEWEST_MATCHES, REWEIGHTINGS = 10, 10
-"""Matches needed to estimate how informative features are, and rounds of re-weighting them."""
-
-RIDGE = 0.01
-"""Added to the variance of scores: no feature is known better than that."""
-
 DISCRIMINATING, MIXTURES = 0.1, 3
 """Ratio of the variance between cells to that within them from which a mixture of scores counts,
 and the number of mixtures at most."""
 
 ODD = 3.0
 """Spread of the scores of spurious nuclei, in spreads of those of usual nuclei."""
-
-CROSSTALK, GRADIENT = 10.0, 10.0
-"""Nuclei that 'channels are separate' and 'scores do not depend on the place' count for."""
 
 RANK_VARIANCE = 0.5
 """Variance of ranked scores within cells, relative to that between cells, before any matching."""
@@ -64,7 +53,8 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
     specimens
         of one cohort.
     wanted
-        "all", "none", or names with commas between them; "radius" stands for the semi-axes.
+        "all", "none", or names with commas between them; "radius" stands for the semi-axes. Of a
+        channel of an image, "all" includes the mean only.
     """
     if wanted.strip() == "none":
         return ()
@@ -79,7 +69,11 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
     return tuple(
         name
         for name in names
-        if ("all" in chosen or name in chosen or ("radius" in chosen and name in RADII))
+        if (
+            ("all" in chosen and not repeats(name, names))
+            or name in chosen
+            or ("radius" in chosen and name in RADII)
+        )
         and name not in BOOKKEEPING
         and sum(_differs(_column(specimen, name)) for specimen in specimens)
         > SHARED * len(specimens)
@@ -139,88 +133,11 @@ def discriminating_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values
     filled = np.where(np.isfinite(values), values, means)
     rest = (filled - means).reshape(-1, d)
-    within = _ridged((rest.T @ rest + PRIOR * np.eye(d)) / (count * m + PRIOR))
+    within = ridged((rest.T @ rest + PRIOR * np.eye(d)) / (count * m + PRIOR))
     apart = means - means.mean(axis=0)
     ratios, mixtures = eigh(apart.T @ apart / m, within)
     best = np.argsort(-ratios, kind="stable")[:MIXTURES]
     return np.asarray(filled @ mixtures[:, best[ratios[best] > DISCRIMINATING]])
-
-
-class Agreement(NamedTuple):
-    """How the scores of one specimen follow those of cells.
-
-    Attributes
-    ----------
-    centre, middle, slope
-        (d,): nuclei of cells that score ``x`` score ``middle + slope * (x - centre)`` on average,
-    crosstalk
-        (d, d): plus ``(x - centre) @ crosstalk``,
-    gradient
-        (3, d): plus ``place @ gradient``,
-    scatter
-        (d, d), with this covariance.
-    """
-
-    centre: NDArray[np.float64]
-    middle: NDArray[np.float64]
-    slope: NDArray[np.float64]
-    scatter: NDArray[np.float64]
-    crosstalk: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-
-    def expected(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (m, d), what nuclei of cells with the scores ``means`` (m, d) score on average."""
-        straight = self.middle + self.slope * (means - self.centre)
-        if not self.crosstalk.any():
-            return straight
-        return np.asarray(straight + (means - self.centre) @ self.crosstalk)
-
-
-def agreement(
-    cell_scores: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    freedom: float,
-    places: NDArray[np.float64] | None = None,
-) -> Agreement | None:
-    """Regress the scores (n, d) of nuclei on those (n, d) of their cells.
-
-    Each feature has Student-t residuals, so that wrong matches count less. Two standard errors, the
-    slope that chance alone may produce, are subtracted from the slopes. None if too few nuclei have
-    all features. With the ``places`` (n, 3) of the nuclei, about standard normal, channels may mix
-    and scores may change with the place: deeper nuclei are dimmer.
-    """
-    complete = np.isfinite(scores).all(axis=1)
-    if complete.sum() < FEWEST_MATCHES:
-        return None
-    x, y = cell_scores[complete], scores[complete]
-    count, d = y.shape
-    prior = PRIOR * np.cov(y.T, bias=True).reshape(d, d)
-    weights = np.ones(count)
-    there = None if places is None else places[complete]
-    crosstalk, gradient = np.zeros((d, d)), np.zeros((3, d))
-    for _ in range(REWEIGHTINGS):
-        shares = weights / weights.sum()
-        flat = y if there is None else y - there @ gradient
-        centre, middle = shares @ x, shares @ flat
-        apart, here = x - centre, flat - middle
-        square = shares @ apart**2 + 1e-9
-        slope = np.maximum(shares @ (apart * here) / square, 1e-9)
-        error = shares @ here**2 / square / count
-        slope *= np.maximum(1 - 4 * error / slope**2, 0.0)
-        rest = here - slope * apart
-        if there is not None:
-            weighted = weights[:, None] * apart
-            normal = apart.T @ weighted + CROSSTALK * np.diag(square + 1e-6)
-            crosstalk = np.where(slope > 0, np.linalg.solve(normal, weighted.T @ rest), 0.0)
-            rest = rest - apart @ crosstalk
-        scatter = _ridged(((weights[:, None] * rest).T @ rest + prior) / (count + PRIOR))
-        away = np.linalg.solve(np.linalg.cholesky(scatter), rest.T)
-        weights = (freedom + d) / (freedom + (away**2).sum(axis=0))
-        if there is not None:
-            weighted = weights[:, None] * there
-            normal = there.T @ weighted + GRADIENT * np.eye(3)
-            gradient = np.linalg.solve(normal, weighted.T @ (rest + there @ gradient))
-    return Agreement(centre, middle, slope, scatter, crosstalk, gradient)
 
 
 def rank_costs(
@@ -387,8 +304,3 @@ def _student(
     spread = np.log1p((white**2).sum(axis=0) / freedom)
     height = np.log(np.diagonal(root)).sum()
     return np.asarray(0.5 * (freedom + len(scatter)) * spread + height)
-
-
-def _ridged(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a covariance that can be inverted even where two features are the same."""
-    return covariance + RIDGE * np.eye(len(covariance))

@@ -7,6 +7,8 @@ chance explains, as matchings by places show; names are not needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
@@ -23,6 +25,15 @@ MATCHES_PER_FEATURE = 10
 
 LEAST = 0.01
 """Variance of scores within cells at least: no feature is known better than that."""
+
+REPEATED = ("_median", "_total", "_sd", "_background")
+"""Endings of columns that say little more about a channel than its mean (``<channel>_mean``)."""
+
+
+def repeats(name: str, names: Sequence[str]) -> bool:
+    """Return whether a column is a statistic of a channel of which the mean is there as well."""
+    channel, _, _ = name.rpartition("_")
+    return name.endswith(REPEATED) and f"{channel}_mean" in names
 
 
 def informative(values: NDArray[np.float64]) -> NDArray[np.bool_]:

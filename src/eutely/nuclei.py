@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import SpecimenError
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.specimen import MICROMETRE, Specimen
 
 Block = tuple[NDArray[np.integer], tuple[int, int, int]]
@@ -83,7 +83,7 @@ def measure(
     kept = (counts >= STRAY * voxels[slot]) | (largest < STRAY * voxels)[slot]
     total = np.zeros((len(labels), WIDTH), dtype=np.int64)
     np.add.at(total, slot[kept], pieces[kept])
-    centroids, radii, axes = _ellipsoids(total, np.asarray(voxel_size, dtype=np.float64))
+    centroids, radii, axes = ellipsoids(total, np.asarray(voxel_size, dtype=np.float64))
     return Specimen(
         name=name,
         ids=labels,
@@ -99,7 +99,7 @@ def measure(
     )
 
 
-def _ellipsoids(
+def ellipsoids(
     total: Table, voxel_size: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return centroids (n, 3), semi-axes (n, 3) and axes (n, 3, 3) from sums over voxels."""
@@ -137,7 +137,7 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
     used, voxels = 0, 0
     faces: dict[tuple[int, int, int, int], NDArray[np.int32]] = {}
     for given, (z, y, x) in blocks:
-        block, words, limit = _unsigned(given)
+        block, words, limit = unsigned(given)
         depth, height, width = block.shape
         size = ((height, width), (depth, width), (depth, height))
         # Pieces in the last plane, row and column of the blocks before; -1 for none.
@@ -169,7 +169,7 @@ def _pieces(blocks: Iterable[Block], shape: tuple[int, int, int], name: str) -> 
     return gather_pieces(table[:used])
 
 
-def _unsigned(
+def unsigned(
     given: NDArray[np.integer],
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint64], np.uint64]:
     """Return a block in one of four types, its memory as words, and the largest allowed label.
@@ -191,7 +191,7 @@ def _roomier(table: Table, rows: int) -> Table:
     return larger
 
 
-@kernel
+@inner
 def find_root(table: Table, piece: int) -> int:
     """Return the piece that represents all pieces joined with ``piece``."""
     while table[piece, PARENT] != piece:
@@ -200,7 +200,7 @@ def find_root(table: Table, piece: int) -> int:
     return piece
 
 
-@kernel
+@inner
 def join(table: Table, piece: int, other: int) -> int:
     """Join two pieces and return their root; ``piece`` is a root or -1."""
     root = find_root(table, other)
@@ -211,7 +211,7 @@ def join(table: Table, piece: int, other: int) -> int:
     return first
 
 
-@kernel
+@inner
 def add_run(sums: NDArray[np.int64], start: int, end: int, y: int, z: int) -> None:
     """Add the voxels start <= x < end of a row to the sums, in closed form."""
     count = end - start
@@ -329,7 +329,7 @@ def scan_block(
     return row, used
 
 
-@kernel
+@inner
 def skip_background(
     line: NDArray[np.unsignedinteger],
     start: int,
@@ -359,7 +359,7 @@ def skip_background(
     return start
 
 
-@kernel
+@inner
 def clear_background(labels: NDArray[np.unsignedinteger], pieces: NDArray[np.int32]) -> None:
     """Set pieces to -1 where there is no label; the scan does not write there."""
     for row in range(labels.shape[0]):

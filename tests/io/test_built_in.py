@@ -17,8 +17,19 @@ def test_the_worm_is_there_small_and_named() -> None:
     assert len(set(atlas.names)) == 558
     assert "zenodo" in atlas.provenance["source"]
     listed = CliRunner().invoke(app, ["atlases"]).output
-    assert listed.startswith("celegans-l1")
+    assert "celegans-l1  C. elegans, L1 larva" in listed
     assert "558 cells, 558 named" in listed
+
+
+def test_the_head_is_there_small_named_and_with_colours() -> None:
+    assert built_in()["celegans-adult-head"].stat().st_size < 1_000_000
+    atlas = open_atlas("celegans-adult-head")
+    assert len(set(atlas.names)) == len(atlas) > 180
+    assert {"AVAL", "AVAR", "AQR", "RID"} <= set(atlas.names)
+    assert set(atlas.features) == {"R", "G", "B"}
+    assert atlas.unit == "um"
+    assert "focolab/WormND" in atlas.provenance["source"]
+    assert "celegans-adult-head" in CliRunner().invoke(app, ["atlases"]).output
 
 
 def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,5 +40,5 @@ def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(ReadError, match="one of: celegans-l1"):
+    with pytest.raises(ReadError, match="one of: celegans-adult-head, celegans-l1"):
         open_atlas("no-such-atlas")

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.agreement import FEWEST_MATCHES as FEWEST_SCORED
+from eutely.agreement import GRADIENT, PRIOR
 from eutely.align.affine import FEWEST_MATCHES, Map
-from eutely.features import FEWEST_MATCHES as FEWEST_SCORED
-from eutely.features import GRADIENT, PRIOR
 from eutely.frame import Points
 from eutely.informative import informative
 

@@ -47,6 +47,21 @@ def pose_rules(broad: Centres, pins: NDArray[np.int32] | None = None) -> Rules:
     return Rules(POSE_FREEDOM, c0, pins)
 
 
+def least_cost(squares: NDArray[np.float64], spare: int) -> float:
+    """Return a bound of the cost by which a pose compares: every nucleus with its nearest cell.
+
+    Parameters
+    ----------
+    squares
+        squared distances of nuclei, all or some, to the nearest cell, in typical distances of
+        neighbours.
+    spare
+        number of nuclei that must stay unmatched, since there are fewer cells.
+    """
+    nearest = np.sort(np.minimum(squares, POSE_REACH**2))[: max(len(squares) - spare, 0)]
+    return float(student_costs(nearest, np.zeros(len(nearest)), POSE_FREEDOM).sum())
+
+
 def choose_targets(frame: Frame, count: int, executor: Executor, *, seed: int = 0) -> list[int]:
     """Return the best of `rank_targets`, and others drawn from its better half: ``count`` in all.
 

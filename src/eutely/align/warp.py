@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
 
 from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.estimate.gaussians import robust_gaussians
 from eutely.frame import Body
+from eutely.kernel import kernel
 from eutely.solver.softassign import Centres, centres_of, squared_distances
 
 INTERVALS = 5
@@ -156,10 +156,40 @@ def centred(cells: Cells) -> Cells:
 
 def _basis(points: NDArray[np.float64], span: Span) -> NDArray[np.float64]:
     low, high = span.low, span.high
-    across = points[:, 1:] / span.width
     if not span.smooth:
+        across = points[:, 1:] / span.width
         along = 2 * (points[:, :1] - low) / (high - low) - 1
         return np.concatenate([np.ones_like(along), along, across], axis=1)
-    knots = np.concatenate([[low] * 3, np.linspace(low, high, INTERVALS + 1), [high] * 3])
-    along = BSpline.design_matrix(np.clip(points[:, 0], low, high), knots, 3).toarray()
-    return np.concatenate([along, along * across[:, :1], along * across[:, 1:]], axis=1)
+    return np.asarray(_spline_basis(np.ascontiguousarray(points), low, high, span.width))
+
+
+@kernel
+def _spline_basis(points: Any, low: float, high: float, width: float) -> Any:
+    """Return (n, 3 k): the k cubic B-splines at x, times 1, y / width, z / width.
+
+    The knots are even, those at the ends four times; points beyond are taken to the end. The four
+    splines that are not 0 follow from each other by de Boor's recursion.
+    """
+    k = INTERVALS + 3
+    basis = np.zeros((len(points), 3 * k))
+    step = (high - low) / INTERVALS
+    values, left, right = np.empty(4), np.empty(4), np.empty(4)
+    for n in range(len(points)):
+        x = min(max(points[n, 0], low), high)
+        piece = min(int((x - low) / step), INTERVALS - 1)
+        values[0] = 1.0
+        for degree in range(1, 4):
+            left[degree] = x - (low + step * max(piece + 1 - degree, 0))
+            right[degree] = low + step * min(piece + degree, INTERVALS) - x
+            saved = 0.0
+            for r in range(degree):
+                part = values[r] / (right[r + 1] + left[degree - r])
+                values[r] = saved + right[r + 1] * part
+                saved = left[degree - r] * part
+            values[degree] = saved
+        y, z = points[n, 1] / width, points[n, 2] / width
+        for r in range(4):
+            basis[n, piece + r] = values[r]
+            basis[n, k + piece + r] = values[r] * y
+            basis[n, 2 * k + piece + r] = values[r] * z
+    return basis

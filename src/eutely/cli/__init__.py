@@ -13,6 +13,7 @@ from eutely.cli.build import build, demo
 from eutely.cli.check import check
 from eutely.cli.common import err, say, with_memory_limit
 from eutely.cli.extract import extract, transfer
+from eutely.cli.images import with_images
 from eutely.cli.naming import evaluate, name
 from eutely.cli.progress import stopping
 from eutely.cli.show import config, report, view
@@ -57,7 +58,9 @@ def root(
 
 for function in COMMANDS:
     reads = function not in (demo, simulate, atlases, config)
-    app.command()(with_memory_limit(function) if reads else function)
+    measures = function in (extract, check, build, name, annotate, evaluate, match, view)
+    complete = with_images(function) if measures else function
+    app.command()(with_memory_limit(complete) if reads else function)
 app.add_typer(atlas_group)
 
 

@@ -28,7 +28,6 @@ from eutely.cli.common import (
     command,
     counted,
     files_read,
-    parse_voxel_size,
     progress_of,
     read_inputs,
     say,
@@ -61,6 +60,14 @@ class Handedness(StrEnum):
     MIRRORED = "mirrored"
 
 
+class LabelFormat(StrEnum):
+    """Format of the copies of label volumes; ``auto``: Zarr for Zarr, TIFF for all others."""
+
+    AUTO = "auto"
+    TIF = "tif"
+    ZARR = "zarr"
+
+
 class Table(StrEnum):
     """Format of the table of all specimens: its suffix."""
 
@@ -88,6 +95,22 @@ def annotate(
         bool,
         typer.Option("--labels", help="Also copy label volumes: number of the cell + 1 as value."),
     ] = False,
+    label_format: Annotated[
+        LabelFormat,
+        typer.Option("--label-format", help="Format of these copies; auto: as the input."),
+    ] = LabelFormat.AUTO,
+    h5ad: Annotated[
+        Path | None,
+        typer.Option(
+            "--h5ad",
+            metavar="F.h5ad",
+            help="Also write all nuclei as AnnData, and F.cells.h5ad: cells x specimens.",
+        ),
+    ] = None,
+    nwb: Annotated[
+        bool,
+        typer.Option("--nwb", help="Also copy NWB files, with cell, name and confidence."),
+    ] = False,
     json_summary: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON.")
     ] = False,
@@ -111,16 +134,19 @@ def annotate(
     DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives, mirrored, one row
     per nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of all specimens with
     their coordinates; DIR/look-here-first.csv, the least certain nuclei of each specimen; and
-    DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif. Tables that
-    were corrected by hand since are kept as .bak; inputs are never replaced. Names of nuclei are
-    not looked at; those of --names are written beside the names found, in the column given.
+    DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif, or .ome.zarr
+    with the names for viewers; with --nwb DIR/<specimen>.nwb; with --h5ad AnnData. Tables that were
+    corrected by hand since are kept as .bak; inputs are never replaced. Names of nuclei are not
+    looked at; those of --names are written beside the names found, in the column given.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
     start_log(verbose, quiet)
     from eutely.io.annotations import check_names, read_pins, write_annotations, written_files
     from eutely.io.atlas import open_atlas
+    from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
     from eutely.io.names import with_names
+    from eutely.io.nwb_write import check_pynwb
     from eutely.io.read import sources
     from eutely.io.relabel import FOLDER
     from eutely.io.written import refuse_folder, refuse_to_replace
@@ -136,13 +162,21 @@ def annotate(
 
     def refuse(specimens: Sequence[str]) -> None:
         """Refuse to replace what was read, by the names of specimens."""
-        copies = [output / FOLDER / f"{name}.tif" for name in specimens if labels]
+        endings = (".tif", ".ome.zarr")
+        copies = [output / FOLDER / f"{name}{end}" for name in specimens for end in endings]
         tables = [output / name for name in [*written_files(specimens, table), PAGE]]
+        copies = copies if labels else []
+        copies += [output / f"{name}.nwb" for name in specimens if nwb]
         refuse_to_replace([*tables, *copies], read)
 
     refuse([file.name for file in files])  # before anything is read
+    by_cell = None if h5ad is None else h5ad_files(h5ad, read)[1]
     if labels and not any(file.kind == "volume" for file in files):
         raise EutelyError("--labels: no input is a label volume; leave it out")
+    if nwb:
+        check_pynwb()
+        if not any(file.kind == "nwb" for file in files):
+            raise EutelyError("--nwb: no input is an NWB file; leave it out")
     cells = open_atlas(atlas)
     known = None if pins is None else read_pins(pins)
     readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
@@ -178,9 +212,16 @@ def annotate(
             given=names is not None,
         )
         Stop.kept = f"the tables in {output} are complete"
+        if h5ad is not None and by_cell is not None:
+            about = {"command": command()}
+            chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
+            write_h5ad(nuclei_anndata(chosen, specimens, cells, about), h5ad)
+            write_h5ad(cells_anndata(chosen, specimens, cells, about), by_cell)
+        if nwb:
+            write_nwb_copies(output, files, annotations, min_confidence)
         if labels:
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
-            copies = volumes_of(files, readings, voxel_size)
+            copies = volumes_of(files, readings, label_format)
             write_label_copies(output / FOLDER, copies, chosen, cells.names, progress)
     content = report_of_annotations(annotations, cells, specimens, command(), known)
     write_annotated_page(output, cells, content)
@@ -201,19 +242,63 @@ def annotate(
             say(f"{len(noted) - MOST_NOTES} more are mirrored or show a part: see the page")
 
 
-def volumes_of(
-    files: "Sequence[Source]", readings: "Sequence[Reading]", voxel_size: str | None
-) -> "list[Callable[[], AbstractContextManager[Volume]] | None]":
-    """Return for each specimen how to open its label volume; None where it came from a table."""
-    from eutely.io.read import voxel_triple
-    from eutely.io.volumes import open_volume
+def h5ad_files(path: Path, read: Sequence[Path]) -> tuple[Path, Path]:
+    """Return the files of nuclei and of cells, after checks that they can be written."""
+    from eutely.io.h5ad import check_anndata
+    from eutely.io.written import refuse_to_replace
 
-    size = voxel_triple(parse_voxel_size(voxel_size))
+    if path.suffix != ".h5ad":
+        raise EutelyError(f"--h5ad {path}: expected a name that ends in .h5ad")
+    files = path, path.with_name(f"{path.stem}.cells.h5ad")
+    refuse_to_replace(files, read)
+    check_anndata()
+    return files
+
+
+def write_nwb_copies(
+    output: Path,
+    files: "Sequence[Source]",
+    annotations: "Sequence[Annotation]",
+    min_confidence: float,
+) -> None:
+    """Write a copy of each NWB file with the annotations as new columns."""
+    from eutely.io.nwb_write import write_annotated
+    from eutely.tasks.relabel import with_minimum
+
+    by_name = {file.name: file for file in files if file.kind == "nwb"}
+    for annotation in annotations:
+        file = by_name.get(annotation.specimen)
+        if file is None:
+            log.warning("%s is no NWB file: no copy of it", annotation.specimen)
+            continue
+        chosen = with_minimum(annotation, min_confidence)
+        write_annotated(file.path, output / f"{file.name}.nwb", chosen, file.part)
+
+
+def volumes_of(
+    files: "Sequence[Source]",
+    readings: "Sequence[Reading]",
+    form: LabelFormat,
+) -> "list[tuple[Callable[[], AbstractContextManager[Volume]], str] | None]":
+    """Return for each specimen how to open its label volume, and the ending of its copy.
+
+    None where it came from a table.
+    """
+    from eutely.io.volumes import is_zarr, open_volume
+
+    # The size that was read: of the file, the option, or the image.
+    sizes = {reading.specimen.name: reading.voxel_size for reading in readings}
     by_name = {file.name: file for file in files if file.kind == "volume"}
-    found = [by_name.get(reading.specimen.name) for reading in readings]
-    return [
-        None if file is None else partial(open_volume, file.path, size, file.part) for file in found
-    ]
+
+    def copied(name: str) -> "tuple[Callable[[], AbstractContextManager[Volume]], str] | None":
+        file = by_name.get(name)
+        if file is None:
+            return None
+        zarr = form is LabelFormat.ZARR or (form is LabelFormat.AUTO and is_zarr(file.path))
+        opener = partial(open_volume, file.path, sizes[name], file.part)
+        return opener, ".ome.zarr" if zarr else ".tif"
+
+    return [copied(reading.specimen.name) for reading in readings]
 
 
 def summary(

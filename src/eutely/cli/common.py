@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from eutely.cli.images import given as given_images
 from eutely.errors import ExecuteError, ReadError, WriteError
 
 if TYPE_CHECKING:
@@ -186,6 +187,8 @@ def files_read(inputs: Sequence[Path], *others: Path | None) -> list[Path]:
     from eutely.io.read import sources
 
     files = [path for file in sources(inputs) for path in (file.path, file.names)]
+    images = given_images.get()
+    files += [] if images is None else images.files()
     return [path for path in (*files, *others) if path is not None]
 
 
@@ -265,7 +268,7 @@ def survey_inputs(inputs: Sequence[Path], voxel_size: str | None, quiet: bool) -
             note = f"{files[number].name}, {number + 1} of {len(files)}"
             progress(READING, round(1000 * (number + fraction)), 1000 * len(files), note)
 
-        return survey(files, size, show)
+        return survey(files, size, show, given_images.get())
 
 
 def progress_of(plan: str, quiet: bool) -> "AbstractContextManager[Callback]":

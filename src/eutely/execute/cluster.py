@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from threadpoolctl import threadpool_limits
 
-from eutely.errors import ExecuteError
+from eutely.errors import ExecuteError, install
 from eutely.execute.protocol import Done
 from eutely.execute.threads import cores, in_order, split
 
@@ -91,7 +91,7 @@ def open_dask(where: str) -> Iterator[Dask]:
         import dask
         import distributed
     except ImportError as error:
-        raise ExecuteError("Dask is not installed; pip install 'eutely[dask]'") from error
+        raise ExecuteError(f"Dask is not installed; {install('dask')}") from error
     interrupts = Interrupts()
     if where == "local" or where.startswith("local:"):
         count = where.removeprefix("local").removeprefix(":") or str(cores())

@@ -24,17 +24,16 @@ from eutely.fit.evidence import (
 from eutely.fit.model import Model
 from eutely.fit.place import (
     REFITS,
-    RIVAL,
     WARP_COOLING,
     Fit,
     cost_at_usual_rates,
     error_of,
     feature_term,
     match_jointly,
-    plausible_poses,
     soft_warp,
     warp_pose,
 )
+from eutely.fit.poses import RIVAL, plausible_poses
 from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign
@@ -59,9 +58,10 @@ FEWEST_TO_MIRROR = 12
 AS_IS = float(np.log(1 / MIRRORED - 1) / HAND)
 """Log-likelihood by which a mirror image must fit better to be taken."""
 
-LOOSE, LACKING = 0.3, 0.1
-"""Error in typical distances of neighbours, and rate of missing or spurious cells, from which a fit
-of the whole body is in doubt: the specimen may show a part."""
+LOOSE, LACKING, GAP = 0.3, 0.1, 0.15
+"""Error in typical distances of neighbours, and rate of spurious nuclei, from which a fit of the
+whole body is in doubt: the specimen may show a part. Half that rate of cells may be in gaps, where
+a cell is in view with less than so many times the highest probability."""
 
 WELL = 1.0
 """Support of a specimen of many nuclei from which its place is not looked for again. Parts of worms
@@ -117,7 +117,7 @@ def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) 
     many = len(unposed.points) >= MANY
     if many:
         fits = _by_places(model, fits, pins)
-    costs = [cost_at_usual_rates(model, fit, pins) for fit in fits]
+    costs = [cost_at_usual_rates(model, fit, pins) for fit in fits] if len(fits) > 1 else [0.0]
     best = fits[int(np.argmin(costs))]
     close = [fit for fit, cost in zip(fits, costs, strict=True) if cost < min(costs) + CLEAR]
     rivals = [best, *_other_hand(best, close)]
@@ -178,6 +178,8 @@ def _by_places(model: Model, fits: list[Fit], pins: Pins) -> list[Fit]:
 
     Features cannot: a matching that is loose in its places can follow them too well.
     """
+    if not any(np.linalg.det(fit.posed.T @ fits[0].posed) < 0 for fit in fits):
+        return fits
     bare = [replace(fit, scores=fit.scores[:, :0]) for fit in fits]
     costs = [cost_at_usual_rates(model, fit, pins) for fit in bare]
     best = fits[int(np.argmin(costs))]
@@ -196,11 +198,16 @@ def _other_hand(best: Fit, fits: Sequence[Fit]) -> list[Fit]:
 def _shows_all(model: Model, fit: Fit) -> bool:
     """Return whether a fit leaves no doubt that the specimen shows the whole body.
 
-    Few nuclei always leave some: about the part that they show, and about their handedness.
+    Nearly all nuclei are cells, and cells are missing all over the body, if at all: a part that is
+    stretched over the body leaves nuclei over. Few nuclei always leave some doubt: about the part
+    that they show, and about their handedness.
     """
-    lacking = max(fit.rates.missing, fit.rates.spurious)
-    loose = fit.error >= LOOSE * model.body.spacing
-    return len(fit.posed) >= MANY and not loose and lacking < LACKING
+    if len(fit.posed) < MANY or fit.error >= LOOSE * model.body.spacing:
+        return False
+    if fit.rates.spurious >= LACKING:
+        return False
+    view = in_view(model, fit.nuclei, len(fit.posed))
+    return bool((view < GAP * view.max()).mean() < LACKING / 2)
 
 
 def _part(

@@ -8,7 +8,8 @@ from scipy.special import expit
 
 from eutely.candidates import Candidates
 from eutely.fit.model import Model
-from eutely.fit.place import MIRROR, Fit, feature_term, warp_pose
+from eutely.fit.place import Fit, feature_term, warp_pose
+from eutely.fit.poses import MIRROR
 from eutely.fit.rates import LOWEST_RATE, START, student_constant
 from eutely.frame import Points
 from eutely.solver.softassign import Centres, squared_distances

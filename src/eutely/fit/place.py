@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
-from eutely.align.target import pose_rules
 from eutely.align.warp import fit_warp, rewarp
 from eutely.annotation import NucleusCells
 from eutely.candidates import PairCosts
@@ -17,11 +15,11 @@ from eutely.cliques import UNMATCHED
 from eutely.features import feature_costs
 from eutely.fit.model import Model
 from eutely.fit.noise import likeliest_error
+from eutely.fit.poses import plausible_poses
 from eutely.fit.rates import LOWEST_RATE, Rates
 from eutely.fit.spurious import BENEFIT, crowd, oddity
 from eutely.fit.view import in_view
 from eutely.frame import Points, Posed
-from eutely.geometry import nearness
 from eutely.informative import MANY
 from eutely.solver.assignment import assign
 from eutely.solver.meanfield import COOLING, Crowd, settle
@@ -36,22 +34,8 @@ WARM = COOLING[2:]
 REFITS = 2
 """Mean fields in turn; after each but the last the warp is fitted to its matches."""
 
-ROLLS = 12
-"""Rolls that are tried all around."""
-
-MATCHED_POSES = 4
-"""Poses that are matched with the cells in any case, the nearest ones."""
-
-MIRROR = np.array([1.0, 1.0, -1.0])
-"""Factors that turn a pose into its mirror image: left and right change places."""
-
 NEGLIGIBLE = 1e-4
 """Probability below which a cell is not listed as an alternative."""
-
-RIVAL = 1.5
-"""Poses up to so many times as far off as the nearest are matched too; of these, poses that cost up
-to so many times the least are warped too, and the best match decides. A worm has two or three such
-poses, a round embryo or a bent head a dozen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,56 +160,6 @@ def cost_at_usual_rates(model: Model, fit: Fit, pins: NDArray[np.int32] | None) 
     c0 = model.c0(model.background.start(len(fit.posed)))
     rules = Rules(model.freedom, c0, pins, term_costs(model, fit))
     return assign(model.means, wider.centres, fit.warped, rules)[1]
-
-
-def plausible_poses(
-    model: Model,
-    poses: Sequence[Points],
-    hands: Sequence[bool] = (False,),
-    most: int | None = None,
-) -> list[Points]:
-    """Return the specimen in the poses in which it is nearest to the cells, the nearest first.
-
-    Besides the given poses rolls all around are tried, both ways along the body: spurious nuclei
-    can hide the symmetry that shows the roll.
-
-    Parameters
-    ----------
-    model
-        the cells.
-    poses
-        the nuclei (n, 3) in each pose; a single one is taken as it is.
-    hands
-        handednesses to try: False as it is, True for the mirror image.
-    most
-        poses to return at most; None for no limit.
-    """
-    if len(poses) == 1:
-        return [poses[0]]
-    tree, broad = KDTree(model.means), model.broad()
-    tried = [*poses, *_rolled(poses[0])]
-    tried = [posed * MIRROR if mirrored else posed for mirrored in hands for posed in tried]
-    near = np.array([nearness(tree, posed, model.body.spacing) for posed in tried])
-    count = max(MATCHED_POSES, int((near <= RIVAL * near.min()).sum()))
-    count = count if most is None else min(count, most)
-    nearest = [tried[at] for at in np.argsort(near, kind="stable")[:count]]
-    base = broad.heights[0] * min(len(model.means), len(poses[0]))
-    rules = pose_rules(broad)
-    costs = np.array([base + assign(model.means, broad, posed, rules)[1] for posed in nearest])
-    order = np.argsort(costs, kind="stable")
-    limit = max(RIVAL * costs[order[0]], costs[order[0]])
-    return [nearest[at] for at in order if costs[at] <= limit]
-
-
-def _rolled(posed: Points) -> list[Points]:
-    """Return the specimen rolled about x in steps all around, also end for end; not as it is."""
-    rolled = []
-    for first, ahead in ((1, posed), (0, posed * [-1.0, -1.0, 1.0])):
-        for step in range(first, ROLLS):
-            cosine, sine = np.cos(2 * np.pi * step / ROLLS), np.sin(2 * np.pi * step / ROLLS)
-            y, z = ahead[:, 1], ahead[:, 2]
-            rolled.append(np.stack([ahead[:, 0], cosine * y - sine * z, sine * y + cosine * z], 1))
-    return rolled
 
 
 def soft_warp(

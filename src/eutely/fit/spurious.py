@@ -9,14 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from eutely.agreement import RIDGE
 from eutely.atlas import BIN_WIDTH, BINS
-from eutely.features import RIDGE, SHARED
+from eutely.features import SHARED
 from eutely.kernel import kernel
 from eutely.solver.meanfield import Crowd
 
 NARROW, MIDDLE, WIDE = 0.25, 0.7, 1.5
 """Widths of the kernels with which features spread, in standard deviations: of usual nuclei, of
 spurious ones known already, and of what may look like anything."""
+
+NARROWER = round((WIDE / NARROW) ** 2)
+"""Power that turns the widest kernel into the narrowest."""
+
+TYPICAL = 1000
+"""Nuclei that are cells with which each nucleus is compared, at most; spread over the body."""
 
 CROWDED = 2.0
 """Nuclei without a cell that so much speaks against are spurious for sure: their looks are typical
@@ -88,8 +95,18 @@ def oddity(
         values = scores[rows][:, pair]
         spread = np.cov(values.T).reshape(len(pair), len(pair)) + RIDGE * np.eye(len(pair))
         white = np.linalg.solve(np.linalg.cholesky(spread), values.T)
-        total[rows] += _oddity(np.ascontiguousarray(white.T), matched[rows], crowded[rows])
+        total[rows] += _oddity(
+            np.ascontiguousarray(white.T), _sample(matched[rows], TYPICAL), crowded[rows]
+        )
     return total / max(len(columns) - 1, 1)
+
+
+def _sample(chosen: NDArray[np.bool_], most: int) -> NDArray[np.bool_]:
+    """Return every k-th of the ``chosen`` rows (n,), so that at most ``most`` are left."""
+    rows = np.flatnonzero(chosen)
+    some = np.zeros(len(chosen), bool)
+    some[rows[:: max(-(-len(rows) // most), 1)]] = True
+    return some
 
 
 def _different(scores: NDArray[np.float64], columns: NDArray[np.intp]) -> list[int]:
@@ -104,7 +121,7 @@ def _different(scores: NDArray[np.float64], columns: NDArray[np.intp]) -> list[i
 
 @kernel
 def _oddity(values: Any, matched: Any, crowded: Any) -> Any:
-    """Return (n,) from white scores (n, d), given which nuclei are cells and which surely none."""
+    """Return (n,) from white scores (n, d), given typical cells and nuclei that are surely none."""
     n, d = values.shape
     odds = np.zeros(n)
     for j in range(n):
@@ -118,8 +135,9 @@ def _oddity(values: Any, matched: Any, crowded: Any) -> Any:
                 apart += (values[j, k] - values[i, k]) ** 2
             if matched[i]:
                 cells += 1
-                usual += np.exp(-0.5 * apart / NARROW**2)
-                anything += np.exp(-0.5 * apart / WIDE**2)
+                near = np.exp(-0.5 * apart / WIDE**2)
+                anything += near
+                usual += near**NARROWER
             else:
                 spurious += 1
                 known += np.exp(-0.5 * apart / MIDDLE**2)

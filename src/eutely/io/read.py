@@ -1,7 +1,6 @@
 """Specimens from files and folders: the format of each path, and checks of the cohort."""
 
 import logging
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,15 +14,18 @@ from numpy.typing import NDArray
 from eutely.errors import EutelyError, ReadError
 from eutely.io import volumes
 from eutely.io.apo import read_apo, read_marker
+from eutely.io.images import Images, in_image
+from eutely.io.labels import read_labels
 from eutely.io.names import named_by, read_names, with_names
+from eutely.io.nwb import read_nwb
 from eutely.io.programs import program_of
-from eutely.io.sources import Source, sources
+from eutely.io.sources import Reading, ReadProgress, Source, sources
 from eutely.io.tables import read_table
 from eutely.io.volumes.volume import VoxelSize
 from eutely.specimen import MICROMETRE, VOXEL, Specimen
 
 __all__ = [
-    "BadFilesError", "Reading", "Source", "Survey", "paired_planes", "read", "read_names",
+    "BadFilesError", "Images", "Reading", "Source", "Survey", "paired_planes", "read", "read_names",
     "readings", "sources", "survey", "usable", "voxel_triple", "with_names",
 ]  # fmt: skip
 
@@ -32,21 +34,8 @@ log = logging.getLogger("eutely")
 FEWEST_NUCLEI = 4
 """Smallest number of nuclei of a specimen: fewer have no pose."""
 
-ReadProgress = Callable[[float], None]
-"""Called with the fraction of a file that was read, 0 to 1."""
-
 SurveyProgress = Callable[[int, float], None]
 """Called with the number of a file and the fraction of it that was read."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A specimen and its source."""
-
-    specimen: Specimen
-    path: Path
-    voxel_size: VoxelSize | None = None
-    """x, y, z in micrometres, of a volume"""
 
 
 class BadFilesError(ReadError):
@@ -71,6 +60,9 @@ def read(
     voxel_size: float | Sequence[float] | None = None,
     names: str | PathLike[str] | None = None,
     skip_bad: bool = False,
+    image: str | PathLike[str] | None = None,
+    channels: Sequence[str] = (),
+    background: bool = False,
 ) -> list[Specimen]:
     """Read specimens from files and folders.
 
@@ -89,6 +81,14 @@ def read(
         Without it, a table ``worm.csv`` beside the volume ``worm.tif`` is used.
     skip_bad
         leave out what cannot be read, with a warning, instead of raising an error.
+    image
+        image that was segmented, or folder with an image for each specimen, of the same name. Mean,
+        median, total and standard deviation of each channel in each nucleus become features,
+        ``<channel>_mean`` and so on. Points need radii.
+    channels
+        names of the channels of the images, "-" for one to leave out.
+    background
+        take off the median of what surrounds each nucleus.
 
     Raises
     ------
@@ -102,7 +102,8 @@ def read(
     >>> cohort = eutely.read("worms/", "another.csv")  # doctest: +SKIP
     """
     files = sources(inputs)
-    cohort = usable(survey(files, voxel_size), skip_bad)
+    images = None if image is None else Images(Path(image), tuple(channels), background)
+    cohort = usable(survey(files, voxel_size, images=images), skip_bad)
     specimens = [reading.specimen for reading in cohort]
     return specimens if names is None else with_names(specimens, Path(names))
 
@@ -111,21 +112,32 @@ def readings(
     files: Sequence[Source],
     voxel_size: float | Sequence[float] | None = None,
     progress: ReadProgress = lambda _: None,
+    images: Images | None = None,
 ) -> Iterator[Reading]:
     """Read one file after the other; the specimens of a file are consecutive."""
     size = voxel_triple(voxel_size)
+
+    def points(specimen: Specimen, file: Source) -> Reading:
+        placed = _in_micrometres(specimen, size)
+        return Reading(placed if images is None else in_image(placed, images, size), file.path)
+
     for file in files:
         if file.kind == "volume":
-            reading = _volume(file, size, progress)
+            reading = read_labels(file, size, progress, images)
             yield replace(reading, specimen=_named(reading.specimen, file))
         else:
-            for specimen in _specimens(file, size):
-                yield Reading(_in_micrometres(_named(specimen, file), size), file.path)
+            specimens = list(_specimens(file, size))
+            if images is not None:
+                images.check(len(specimens))
+            for specimen in specimens:
+                yield points(_named(specimen, file), file)
         progress(1.0)
 
 
 def _specimens(file: Source, voxel_size: VoxelSize | None) -> list[Specimen]:
     """Read the specimens of a file that is no volume."""
+    if file.kind == "nwb":
+        return [read_nwb(file.path, file.name, file.part, voxel_size)]
     program = program_of(file.path) if file.kind == "recording" else None
     if program is not None:
         recording = program.read(file.path)
@@ -150,24 +162,6 @@ def _in_micrometres(specimen: Specimen, voxel_size: VoxelSize | None) -> Specime
     return replace(specimen.mapped(np.diag(voxel_size), np.zeros(3)), unit=MICROMETRE)
 
 
-def _volume(file: Source, voxel_size: VoxelSize | None, progress: ReadProgress) -> Reading:
-    """Read the nuclei of a label volume, block by block."""
-    from eutely.nuclei import Block, measure  # here, because importing Numba is slow
-
-    with volumes.open_volume(file.path, voxel_size, file.part) as volume:
-        total, done = math.prod(volume.shape), 0
-
-        def counted() -> Iterator[Block]:
-            nonlocal done
-            for block, start in volume.blocks():
-                yield block, start
-                done += block.size
-                progress(done / total)
-
-        specimen = measure(counted(), volume.shape, volume.size, file.name)
-        return Reading(specimen, file.path, volume.size)
-
-
 def voxel_triple(given: float | Sequence[float] | None) -> VoxelSize | None:
     """Return x, y, z of a voxel size given as one or three numbers."""
     if given is None:
@@ -183,6 +177,7 @@ def survey(
     files: Sequence[Source],
     voxel_size: float | Sequence[float] | None = None,
     progress: SurveyProgress = lambda _, __: None,
+    images: Images | None = None,
 ) -> Survey:
     """Read all files, and collect what is wrong with some instead of stopping at the first.
 
@@ -194,12 +189,16 @@ def survey(
         see `read`.
     progress
         called with the number of the file and the fraction of it that was read.
+    images
+        to measure the nuclei in.
     """
     size = voxel_triple(voxel_size)
+    if images is not None:
+        images.check(len(files))
     good, problems = [], []
     for number, file in enumerate(files):
         try:
-            for reading in readings([file], size, partial(progress, number)):
+            for reading in readings([file], size, partial(progress, number), images):
                 problem = _too_few(reading)
                 if problem:
                     problems.append(problem)

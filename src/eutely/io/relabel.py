@@ -1,7 +1,8 @@
 """Copies of label volumes in which each nucleus has the number of its cell, with a colour table.
 
 The value of a voxel is the number of the cell + 1, the same in all specimens; 0 where there is no
-nucleus, or one without a cell. The copies are ImageJ TIFFs with a colour table, which Fiji shows;
+nucleus, or one without a cell. The copies are ImageJ TIFFs with a colour table, which Fiji shows,
+or OME-Zarr label images, whose metadata hold name and colour of each cell for viewers;
 ``colours.csv`` beside them has the colours of all cells, which the napari plugin reads.
 """
 
@@ -17,8 +18,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.annotation import Annotation
+from eutely.cliques import UNMATCHED
 from eutely.errors import WriteError
+from eutely.io.limits import check_memory
 from eutely.io.volumes import Volume
+from eutely.io.volumes.zarr import create_labels
 from eutely.io.whole import whole, write_text
 
 FOLDER = "labels"
@@ -67,11 +72,7 @@ def write_colours(names: Sequence[str], folder: Path) -> None:
 
 
 def write_relabelled(
-    volume: Volume,
-    path: Path,
-    ids: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    names: Sequence[str],
+    volume: Volume, path: Path, annotation: Annotation, names: Sequence[str]
 ) -> None:
     """Write a copy of a label volume with the numbers of cells + 1, plane by plane.
 
@@ -80,16 +81,58 @@ def write_relabelled(
     volume
         an open volume, with its voxel size.
     path
-        of the TIFF; written completely or not at all.
-    ids, cells
-        (n,) label of each nucleus, and its cell, or -1.
+        of the TIFF or OME-Zarr; written completely or not at all.
+    annotation
+        of its nuclei.
     names
         of all cells of the atlas, for the colours.
     """
-    import tifffile
-
     if len(names) > MOST_CELLS:
         raise WriteError(f"--labels: {len(names)} cells, at most {MOST_CELLS} fit into 16 bits")
+    write = _write_zarr if path.suffix == ".zarr" else _write_tiff
+    with whole(path) as aside:
+        write(volume, aside, annotation, names)
+
+
+def _write_zarr(volume: Volume, path: Path, annotation: Annotation, names: Sequence[str]) -> None:
+    """Write an OME-Zarr label image; its properties tell cell, name, label and confidence."""
+    there = np.flatnonzero(annotation.cells != UNMATCHED)
+    there = there[np.argsort(annotation.cells[there])]
+    cells = annotation.cells[there].tolist()
+    colours = _colours(names)
+    rows = zip(
+        cells, annotation.ids[there].tolist(), annotation.confidence[there].tolist(), strict=True
+    )
+    about = {
+        "colors": [
+            {"label-value": cell + 1, "rgba": [*colours[cell].tolist(), 255]} for cell in cells
+        ],
+        "properties": [
+            {
+                "label-value": cell + 1,
+                "cell": cell,
+                "name": names[cell],
+                "id": id_,
+                "confidence": round(confidence, 4),
+            }
+            for cell, id_, confidence in rows
+        ],
+    }
+    array = create_labels(path, volume.shape, np.dtype(np.uint16), volume.size, about)
+    deep = int(array.chunks[0])
+    check_memory(volume.path, 2 * deep * volume.shape[1] * volume.shape[2], "a slab of planes")
+    slab: list[NDArray[np.uint16]] = []
+    for number, plane in enumerate(_planes(volume, annotation), start=1):
+        slab.append(plane)
+        if len(slab) == deep or number == volume.shape[0]:
+            array[number - len(slab) : number] = np.stack(slab)
+            slab = []
+
+
+def _write_tiff(volume: Volume, path: Path, annotation: Annotation, names: Sequence[str]) -> None:
+    """Write an ImageJ TIFF with a colour table."""
+    import tifffile
+
     x, y, z = volume.size
     top = max(255, min(len(names), DISTINCT))
     table = np.zeros((256, 3), np.uint8)
@@ -101,26 +144,23 @@ def write_relabelled(
     large = 2 * int(np.prod(volume.shape, dtype=np.int64)) > CLASSIC
     metadata = {"axes": "ZYX", "unit": "um", "spacing": z, "min": 0.0, "max": float(top)}
     shown = {"LUTs": [table.T.copy()], "Ranges": (0.0, float(top)), "mode": "color"}
-    with whole(path) as aside:
-        tifffile.imwrite(
-            aside,
-            _planes(volume, ids, cells),
-            shape=volume.shape,
-            dtype=np.uint16,
-            imagej=not large,
-            bigtiff=large,
-            photometric="minisblack",
-            compression="zlib",
-            resolution=(1 / x, 1 / y),
-            metadata=metadata if large else metadata | shown,
-        )
+    tifffile.imwrite(
+        path,
+        _planes(volume, annotation),
+        shape=volume.shape,
+        dtype=np.uint16,
+        imagej=not large,
+        bigtiff=large,
+        photometric="minisblack",
+        compression="zlib",
+        resolution=(1 / x, 1 / y),
+        metadata=metadata if large else metadata | shown,
+    )
 
 
-def _planes(
-    volume: Volume, ids: NDArray[np.int64], cells: NDArray[np.int32]
-) -> Iterator[NDArray[np.uint16]]:
-    order = np.argsort(ids)
-    labels, values = ids[order], (cells[order] + 1).astype(np.uint16)
+def _planes(volume: Volume, annotation: Annotation) -> Iterator[NDArray[np.uint16]]:
+    order = np.argsort(annotation.ids)
+    labels, values = annotation.ids[order], (annotation.cells[order] + 1).astype(np.uint16)
     for plane in volume.planes():
         # Labels of 64 bits without sign do not compare with those with a sign.
         signed = plane.astype(np.int64, copy=False)

@@ -2,30 +2,35 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
 from eutely.errors import ReadError
-from eutely.io import volumes
+from eutely.io import nwb_file, volumes
 from eutely.io.columns import SUFFIXES as TABLES
 from eutely.io.names import names_beside
 from eutely.io.programs import program_of
+from eutely.io.volumes.volume import VoxelSize
+from eutely.specimen import Specimen
 
 log = logging.getLogger("eutely")
 
 SUFFIXES = {
     "volume": volumes.SUFFIXES,
     "points": (".apo", ".ano.ano.txt", ".ano.txt", ".marker"),
+    "nwb": nwb_file.SUFFIXES,
     "table": TABLES,
 }
 """Endings of file names by content; the first that fits counts."""
 
 _INSIDE = re.compile(
-    r"(?P<file>.+\.(h5|hdf5|hdf)):(?P<part>.+)|(?P<recording>.+):(?P<times>[0-9-]+)", re.IGNORECASE
+    r"(?P<file>.+\.(h5|hdf5|hdf|nwb)):(?P<part>.+)|(?P<recording>.+):(?P<times>[0-9-]+)",
+    re.IGNORECASE,
 )
-"""A part of a file: a dataset as in ``worm.h5:segmentation/labels``, or time points as in
+"""A part of a file: a dataset as in ``worm.h5:segmentation/labels``, a
+segmentation as in ``worm.nwb:NeuroPALNeurons``, or time points as in
 ``embryo.zip:120`` and ``embryo.zip:100-120``."""
 
 
@@ -41,6 +46,20 @@ class Source:
     """path inside an HDF5 file; time points of a recording, as in ``100-120``"""
     names: Path | None = None
     """table of names beside a volume or point cloud"""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A specimen and its source."""
+
+    specimen: Specimen
+    path: Path
+    voxel_size: VoxelSize | None = None
+    """x, y, z in micrometres, of a volume"""
+
+
+ReadProgress = Callable[[float], None]
+"""Called with the fraction of a file that was read, 0 to 1."""
 
 
 def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
-from eutely.errors import EutelyError
+from eutely.errors import EutelyError, install
 from eutely.plots import compute
 from eutely.results import Report
 
@@ -258,7 +258,7 @@ def _matplotlib() -> Any:
         import matplotlib.figure
     except ImportError as error:
         raise EutelyError(
-            "figures need matplotlib, which is not installed; run: pip install 'eutely[plots]'"
+            f"figures need matplotlib, which is not installed; {install('plots')}"
         ) from error
     return matplotlib
 

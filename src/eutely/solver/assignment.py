@@ -4,8 +4,9 @@ Candidates are the points within some distance of each centre. The prices u of c
 points that come with the cheapest assignment of candidates (see `eutely.solver.lap_dense`) tell
 what else could improve it: a pair with cost - c0 < u + v. Costs grow with the distance, so that
 such a pair lies within a distance that follows from u and the highest v. Where candidates reach
-less far they are extended, and the assignment starts again from its prices; in the end it is the
-cheapest of all pairs, although hardly any of them was looked at.
+less far, all pairs up to there are looked at. If one would be better, candidates are extended and
+the assignment starts again from its prices; in the end it is the cheapest of all pairs, although
+hardly any of them was looked at.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from eutely.costs.near import grid_or_none, within
 from eutely.solver.lap_sparse import lap_sparse, transpose
 from eutely.solver.softassign import CERTAIN, Centres, Rules, square_of, student_costs
 
-FIRST = 16.0
+FIRST = 10.0
 """Candidates of a centre at first, where points are as dense as anywhere in the body."""
 
-FURTHER, WIDER = 2.0, 6.0
-"""Additional cost up to which candidates are extended, so that few extensions are needed; and the
-factor by which squared distances are extended at most, since the next prices may ask for less."""
+WIDER = 6.0
+"""Factor by which squared distances are extended at most: the next prices may ask for less."""
+
+ROUNDING = 1e-10
+"""Rounding of prices, which must not pass for a better pair."""
 
 
 class Assigned(NamedTuple):
@@ -48,6 +51,16 @@ class Assigned(NamedTuple):
     cost: float
     u: NDArray[np.float64]
     v: NDArray[np.float64]
+
+
+class _Priced(NamedTuple):
+    """Candidates, the centre and the squared distance of each, its cost, and its cost less c0."""
+
+    near: Candidates
+    owners: NDArray[np.int32]
+    squares: NDArray[np.float64]
+    costs: NDArray[np.float64]
+    gains: NDArray[np.float64]
 
 
 def assign(
@@ -88,27 +101,39 @@ def proved(
     free = np.ones(m, bool)
     if rules.pins is not None:
         free[rules.pins[rules.pins >= 0]] = False
-    limits = np.minimum(square_of(most, rules.freedom), _first(centres, grid))
-    v = np.zeros(n)
-    while True:
+
+    def priced(limits: NDArray[np.float64]) -> _Priced:
         near, squares = within(places, centres.whitening, limits, grid, rules.pins)
-        owners, columns, items = transpose(near.starts, near.points, n)
+        owners = near.centres
         costs = student_costs(squares, centres.heights[owners], rules.freedom)
         if rules.extra is not None:
             costs += rules.extra.on(near)
         gains = np.where(free[owners], costs - c0[owners], -CERTAIN)
-        chosen, u = lap_sparse(near.starts, near.points, owners, columns, items, gains, v)
+        return _Priced(near, owners, squares, costs, gains)
+
+    limits = np.minimum(square_of(most, rules.freedom), _first(centres, grid))
+    v = np.zeros(n)
+    while True:
+        pairs = priced(limits)
+        near = pairs.near
+        owners, columns, items = transpose(near.starts, near.points, n)
+        chosen, u = lap_sparse(near.starts, near.points, owners, columns, items, pairs.gains, v)
         highest = float(v.max(initial=-np.inf))
-        short = free & (square_of(most + u + highest, rules.freedom) > limits)
+        needed = square_of(most + u + highest, rules.freedom)
+        short = free & (needed > limits)
         if not n or not short.any():
             break
-        further = square_of(np.minimum(most + u + highest + FURTHER, most), rules.freedom)
-        limits = np.where(short, np.minimum(further, WIDER * limits), limits)
+        others = priced(np.where(short, needed, -1.0))
+        prices = u[others.owners] + v[others.near.points]
+        better = others.gains < prices - ROUNDING * (1 + np.abs(prices))
+        if not (better & (others.squares > limits[others.owners])).any():
+            break
+        limits = np.where(short, np.minimum(needed, WIDER * limits), limits)
     matched = chosen >= 0
     partners = np.full(m, -1, np.int32)
     partners[matched] = near.points[chosen[matched]]
     spare = np.sort(c0[~matched])[max(m - n, 0) :]
-    return Assigned(partners, float(costs[chosen[matched]].sum() + spare.sum()), u, v)
+    return Assigned(partners, float(pairs.costs[chosen[matched]].sum() + spare.sum()), u, v)
 
 
 def _first(centres: Centres, grid: Grid | None) -> NDArray[np.float64]:

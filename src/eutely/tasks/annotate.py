@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +18,8 @@ from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.fit.choose import place_again, place_in_view
 from eutely.fit.evidence import ASYMMETRIC, PLACED, asymmetry, is_mirrored, support, trust
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import MIRROR, Fit, nucleus_cells, place
+from eutely.fit.place import Fit, nucleus_cells, place
+from eutely.fit.poses import MIRROR
 from eutely.fit.quadratic import place_by_offsets
 from eutely.fit.view import Unposed
 from eutely.frame import Points, Posed, canonical_order
@@ -186,10 +188,16 @@ def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
         raise EutelyError(f"handedness '{handedness}'; there are: {', '.join(HANDS)}")
     if handedness != "auto" or atlas.model != "joint":
         return HANDS[handedness]
-    if asymmetry(model_of_atlas(atlas), atlas.seen) >= ASYMMETRIC:
+    if _asymmetry(atlas) >= ASYMMETRIC:
         return HANDS["auto"]
     log.debug("the atlas is too symmetric to show mirror images: specimens are taken as they are")
     return HANDS["as-is"]
+
+
+@lru_cache(maxsize=8)
+def _asymmetry(atlas: Atlas) -> float:
+    """Return `eutely.fit.evidence.asymmetry`, which takes as long as annotating a specimen."""
+    return asymmetry(model_of_atlas(atlas), atlas.seen)
 
 
 def _annotation(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from eutely.tasks.pins import Pins, pins_of_specimens, with_pins
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
 
 log = logging.getLogger("eutely")
 
@@ -122,6 +123,36 @@ class Built:
                 table[["specimen", "id", "cell", "name"]].assign(confirmed=cells == fit.cells)
             )
         return pd.concat(tables, ignore_index=True)
+
+    def to_anndata(self, by: Literal["nucleus", "cell"] = "nucleus") -> AnnData:
+        """Return the cohort as AnnData, see `eutely.io.h5ad`; needs the extra ``anndata``.
+
+        Parameters
+        ----------
+        by
+            ``nucleus``: a row per nucleus, with features, places in the input and in the atlas;
+            ``cell``: a matrix cells x specimens for each feature.
+        """
+        from eutely.io.h5ad import cells_anndata, nuclei_anndata
+
+        if by not in ("nucleus", "cell"):
+            raise EutelyError(f"by='{by}'; expected 'nucleus' or 'cell'")
+        annotations = [
+            replace(
+                fit,
+                cells=cells,
+                names=tuple(self.atlas.names[cell] if cell >= 0 else "" for cell in cells),
+                # Where others would choose another cell, the doubt is as large as they are sure.
+                confidence=np.where(
+                    cells < 0,
+                    np.nan,
+                    np.where(fit.cells == cells, fit.confidence, 1 - fit.confidence),
+                ),
+            )
+            for cells, fit in zip(self.cells, self.fits, strict=True)
+        ]
+        table = nuclei_anndata if by == "nucleus" else cells_anndata
+        return table(annotations, self.specimens, self.atlas)
 
 
 def build(

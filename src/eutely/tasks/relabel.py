@@ -25,24 +25,31 @@ Opener = Callable[[], AbstractContextManager[Volume]]
 def with_minimum(annotation: Annotation, min_confidence: float) -> Annotation:
     """Return the annotation without the cells of nuclei with a lower confidence."""
     unsure = annotation.confidence < min_confidence
-    return replace(annotation, cells=np.where(unsure, UNMATCHED, annotation.cells))
+    named = zip(annotation.names, unsure.tolist(), strict=True)
+    return replace(
+        annotation,
+        cells=np.where(unsure, UNMATCHED, annotation.cells),
+        names=tuple("" if doubt else name for name, doubt in named),
+        confidence=np.where(unsure, np.nan, annotation.confidence),
+    )
 
 
 def write_label_copies(
     folder: Path,
-    volumes: Sequence[Opener | None],
+    volumes: Sequence[tuple[Opener, str] | None],
     annotations: Sequence[Annotation],
     names: Sequence[str],
     progress: Progress = silent,
 ) -> None:
-    """Write ``<specimen>.tif`` for each label volume, and the colours of all cells.
+    """Write a copy of each label volume, and the colours of all cells.
 
     Parameters
     ----------
     folder
         to write into.
     volumes
-        how to open the label volume of each specimen; None where there is none, which is said.
+        how to open the label volume of each specimen, and the ending of its copy (``.tif``,
+        ``.ome.zarr``); None where there is none, which is said.
     annotations
         one per specimen.
     names
@@ -51,12 +58,13 @@ def write_label_copies(
         callback for long-running work.
     """
     write_colours(names, folder)
-    for number, (opener, annotation) in enumerate(zip(volumes, annotations, strict=True)):
+    for number, (copied, annotation) in enumerate(zip(volumes, annotations, strict=True)):
         progress("copying label volumes", number, len(annotations), annotation.specimen)
-        if opener is None:
+        if copied is None:
             log.warning("%s is no label volume: no copy of it", annotation.specimen)
             continue
+        opener, suffix = copied
         with opener() as volume:
-            path = folder / f"{annotation.specimen}.tif"
-            write_relabelled(volume, path, annotation.ids, annotation.cells, names)
+            path = folder / f"{annotation.specimen}{suffix}"
+            write_relabelled(volume, path, annotation, names)
     progress("copying label volumes", len(annotations), len(annotations), "")

@@ -65,20 +65,27 @@ def _clusters(
     points: NDArray[np.float64], owners: NDArray[np.intp], fewest: float
 ) -> list[NDArray[np.intp]]:
     """Return sets of points, at most one of each owner, from the densest place on."""
-    clusters = []
-    left = np.arange(len(points))
-    while len(left) >= fewest:
-        tree = KDTree(points[left])
-        near = tree.query_ball_point(points[left], REACH / 2)
-        densest = int(np.argmax([len(np.unique(owners[left[some]])) for some in near]))
-        centre = points[left[densest]]
+    clusters: list[NDArray[np.intp]] = []
+    if len(points) < fewest:
+        return clusters
+    tree = KDTree(points)
+    near = [np.array(some, dtype=np.intp) for some in tree.query_ball_point(points, REACH / 2)]
+    left = np.ones(len(points), bool)
+    counts = np.array([len(np.unique(owners[some])) for some in near])
+    while left.any():
+        densest = int(np.argmax(np.where(left, counts, -1)))
+        centre = points[densest]
         for _ in range(SHIFTS):
-            members = _nearest(points, owners, left, centre)
+            around = np.sort(np.array(tree.query_ball_point(centre, REACH), dtype=np.intp))
+            members = _nearest(points, owners, around[left[around]], centre)
             centre = np.median(points[members], axis=0)
         if len(members) < fewest:
             break
         clusters.append(members)
-        left = np.setdiff1d(left, members)
+        left[members] = False
+        for other in np.unique(np.concatenate([near[member] for member in members])):
+            some = near[other]
+            counts[other] = len(np.unique(owners[some[left[some]]]))
     return clusters
 
 

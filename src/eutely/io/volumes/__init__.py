@@ -1,7 +1,7 @@
 """Label volumes, opened without reading them: one module per format behind `open_volume`."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from eutely.io.volumes import hdf5, nrrd, tiff, zarr
 from eutely.io.volumes.volume import Volume, VoxelSize
 from eutely.io.whole import whole
 
-__all__ = ["SUFFIXES", "Volume", "is_zarr", "open_volume", "write_volume"]
+__all__ = ["SUFFIXES", "Volume", "is_zarr", "open_volume", "opened", "write_volume"]
 
 is_zarr = zarr.is_zarr
 
@@ -22,7 +22,10 @@ SUFFIXES = (*tiff.SUFFIXES, *zarr.SUFFIXES, *hdf5.SUFFIXES, *nrrd.SUFFIXES)
 
 @contextmanager
 def open_volume(
-    path: Path, voxel_size: VoxelSize | None = None, dataset: str | None = None
+    path: Path,
+    voxel_size: VoxelSize | None = None,
+    dataset: str | None = None,
+    fallback: VoxelSize | None = None,
 ) -> Iterator[Volume]:
     """Open a label volume for reading block by block; see `Volume`.
 
@@ -34,6 +37,8 @@ def open_volume(
         x, y, z in micrometres; takes precedence over the file.
     dataset
         path inside an HDF5 file that holds several volumes.
+    fallback
+        voxel size of a file that does not specify it.
 
     Raises
     ------
@@ -41,16 +46,29 @@ def open_volume(
         if the file is damaged, is no three-dimensional array of whole numbers, or if neither the
         file nor ``voxel_size`` gives the size of a voxel.
     """
+    with opened(path, dataset) as volume:
+        yield volume.checked(voxel_size, fallback)
+
+
+def opened(
+    path: Path, dataset: str | None = None, image: bool = False
+) -> AbstractContextManager[Volume]:
+    """Open a file with the reader of its format; nothing is checked yet.
+
+    Parameters
+    ----------
+    path, dataset
+        see `open_volume`.
+    image
+        open an image, not the labels beside it.
+    """
     if is_zarr(path):
-        opened = zarr.open_zarr(path)
-    elif path.name.lower().endswith(hdf5.SUFFIXES):
-        opened = hdf5.open_hdf5(path, dataset)
-    elif path.name.lower().endswith(nrrd.SUFFIXES):
-        opened = nrrd.open_nrrd(path)
-    else:
-        opened = tiff.open_tiff(path)
-    with opened as volume:
-        yield volume.checked(voxel_size)
+        return zarr.open_zarr(path, image)
+    if path.name.lower().endswith(hdf5.SUFFIXES):
+        return hdf5.open_hdf5(path, dataset, image)
+    if path.name.lower().endswith(nrrd.SUFFIXES):
+        return nrrd.open_nrrd(path)
+    return tiff.open_tiff(path)
 
 
 _Writer = Callable[[NDArray[np.integer], Path, VoxelSize], None]

@@ -34,8 +34,8 @@ SIZE = "element_size_um"
 
 
 @contextmanager
-def open_hdf5(path: Path, name: str | None = None) -> Iterator[Volume]:
-    """Open the dataset ``name``, or the only dataset that can be a label volume."""
+def open_hdf5(path: Path, name: str | None = None, image: bool = False) -> Iterator[Volume]:
+    """Open the dataset ``name``, or the only dataset that can be a label volume (or image)."""
     import h5py
 
     check_regular(path)
@@ -45,17 +45,17 @@ def open_hdf5(path: Path, name: str | None = None) -> Iterator[Volume]:
         raise broken(path, error) from error
     with file:
         try:
-            dataset = _dataset(file, path) if name is None else linked(file, name)
+            dataset = _dataset(file, path, image) if name is None else linked(file, name)
             if not isinstance(dataset, h5py.Dataset):
                 raise ReadError(f"{path}: no dataset '{name}'; check its path in the file")
-            volume = _volume(path, dataset)
+            volume = volume_of(path, dataset)
         except BROKEN as error:
             raise broken(path, error) from error
         yield volume
 
 
-def _dataset(file: Any, path: Path) -> Any:
-    """Return the only dataset that can be a label volume; the error lists several."""
+def _dataset(file: Any, path: Path, image: bool) -> Any:
+    """Return the only dataset that can be a label volume or image; the error lists several."""
     import h5py
 
     datasets: list[Any] = []
@@ -63,7 +63,7 @@ def _dataset(file: Any, path: Path) -> Any:
         lambda _, node: datasets.append(node) if isinstance(node, h5py.Dataset) else None,
     )
     solid = [dataset for dataset in datasets if sum(n > 1 for n in dataset.shape or ()) >= 3]
-    whole = [dataset for dataset in solid if dataset.dtype.kind in "iu"]
+    whole = [dataset for dataset in solid if dataset.dtype.kind in ("iuf" if image else "iu")]
     # A single dataset that is no label volume is returned: the checks of a volume explain it.
     for some in (whole, solid, datasets):
         if len(some) == 1:
@@ -73,10 +73,11 @@ def _dataset(file: Any, path: Path) -> Any:
             raise ReadError(
                 f"{path}: several datasets ({names}); name one: {path}:{names.split(', ')[0]}"
             )
-    raise ReadError(f"{path}: no dataset in the file, expected a label volume")
+    raise ReadError(f"{path}: no dataset in the file, expected a volume")
 
 
-def _volume(path: Path, dataset: Any) -> Volume:
+def volume_of(path: Path, dataset: Any) -> Volume:
+    """Return a dataset as a volume, after checks of where its data lie."""
     check_dataset(path, dataset)
     texts = (SIZE, "axistags")
     if any(key in dataset.attrs and is_text(dataset, key) for key in texts):
@@ -100,6 +101,7 @@ def _volume(path: Path, dataset: Any) -> Volume:
         parts=partial(_parts, path, dataset),
         why_unknown=why,
         part_bytes=math.prod(steps) * dataset.dtype.itemsize,
+        named="axistags" in dataset.attrs,
     )
 
 
@@ -114,7 +116,7 @@ def _parts(path: Path, dataset: Any) -> Iterator[tuple[NDArray[np.integer], tupl
     if not absent:
         return grid_parts(dataset, dataset.chunks)
     if dataset.fillvalue:
-        raise ReadError(f"{path}: missing chunks would have the label {dataset.fillvalue}")
+        raise ReadError(f"{path}: missing chunks would have the value {dataset.fillvalue}")
     warn_absent(path, absent, total)
     offsets = np.array([chunk.chunk_offset for chunk in stored], dtype=np.int64)
     present = offsets.reshape(-1, dataset.ndim) // dataset.chunks

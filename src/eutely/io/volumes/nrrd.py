@@ -19,9 +19,10 @@ from eutely.io.volumes.volume import (
     Volume,
     VoxelSize,
     broken,
+    grid_steps,
     in_micrometres,
     plain,
-    slab_depth,
+    slabs,
 )  # fmt: skip
 
 SUFFIXES = (".nrrd", ".nhdr")
@@ -119,8 +120,15 @@ def _volume(path: Path, header: dict[str, Any], file: IO[bytes], start: int) -> 
     # reversed: z, y, x for x, y, z.
     long = [index for index, length in enumerate(sizes) if length > 1]
     axes = ["c"] * len(sizes)
+    kinds = [str(kind).lower() for kind in header.get("kinds", [])]
+    spatial = [index for index, kind in enumerate(kinds) if kind in {"domain", "space"}]
+    if len(kinds) != len(sizes) or len(spatial) != 3:
+        spatial = []
     if len(long) == 3 or len(sizes) == 3:
         for index, axis in zip(long if len(long) == 3 else range(3), "xyz", strict=True):
+            axes[index] = axis
+    elif len(long) == 4:  # with channels: as the header says, or the slowest axis
+        for index, axis in zip(spatial or range(3), "xyz", strict=True):
             axes[index] = axis
     elif len(sizes) <= 2:
         axes = list("xy")[: len(sizes)]
@@ -134,7 +142,8 @@ def _volume(path: Path, header: dict[str, Any], file: IO[bytes], start: int) -> 
         voxel_size=size,
         parts=lambda: _parts(_stream(path, header, file, start, shape, dtype), shape, dtype),
         why_unknown=why,
-        part_bytes=slab_depth(shape, dtype.itemsize) * math.prod(shape[1:]) * dtype.itemsize,
+        part_bytes=math.prod(grid_steps(shape, dtype.itemsize)) * dtype.itemsize,
+        named=len(spatial) == 3,
     )
 
 
@@ -211,13 +220,9 @@ def _parts(
     stream: "IO[bytes] | _Unpacked", shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
     """Yield slabs in the order of the file."""
-    step = slab_depth(shape, dtype.itemsize)
-    entries = math.prod(shape[1:])
-    for first in range(0, shape[0], step):
-        deep = min(step, shape[0] - first)
-        raw = stream.read(deep * entries * dtype.itemsize)
-        array = np.frombuffer(raw, dtype).reshape(deep, *shape[1:])
-        yield array, (first, *(0 for _ in shape[1:]))
+    for start, form in slabs(shape, dtype.itemsize):
+        raw = stream.read(math.prod(form) * dtype.itemsize)
+        yield np.frombuffer(raw, dtype).reshape(form), start
     if stream.read(1):  # this also verifies the checksum at the end
         raise ValueError("more data than the header declares")
 

@@ -19,7 +19,7 @@ Element = tuple[str, dict[str, str]]
 
 
 def ome_elements(xml: str) -> list[Element]:
-    """Return the elements ``Pixels``, ``TiffData`` and ``UUID`` of OME-XML, in order.
+    """Return the elements ``Pixels``, ``Channel``, ``TiffData`` and ``UUID`` of OME-XML, in order.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def ome_elements(xml: str) -> list[Element]:
         if depth > DEEPEST:
             raise ValueError(f"OME metadata nested more than {DEEPEST} deep")
         name = tag.rpartition(":")[2]
-        if name in {"Pixels", "TiffData", "UUID"}:
+        if name in {"Pixels", "Channel", "TiffData", "UUID"}:
             elements.append((name, attributes))
 
     def end(_: str) -> None:
@@ -88,3 +88,12 @@ def ome_voxel_size(xml: str) -> tuple[VoxelSize | None, str]:
     if not min(sides) > 0:
         return None, f"metadata says {x} x {y} x {z}"
     return (x, y, z), ""
+
+
+def ome_channels(xml: str) -> tuple[str, ...]:
+    """Return the names of the channels of the first image; () unless all have one."""
+    elements = ome_elements(xml)
+    begins = [number for number, (name, _) in enumerate(elements) if name == "Pixels"]
+    first = elements[slice(*begins[:2])] if begins[1:] else elements
+    names = tuple(found.get("Name", "") for name, found in first if name == "Channel")
+    return names if all(names) else ()

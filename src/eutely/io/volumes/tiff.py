@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from eutely.errors import ReadError, WriteError
 from eutely.io.limits import check_regular, check_unpacked
-from eutely.io.volumes.ome import check_ome, ome_voxel_size
+from eutely.io.volumes.ome import check_ome, ome_channels, ome_voxel_size
 from eutely.io.volumes.volume import (
     BROKEN,
     Volume,
     VoxelSize,
     broken,
+    grid_steps,
     in_micrometres,
     slab_depth,
+    slabs,
 )  # fmt: skip
 
 SUFFIXES = (
@@ -86,7 +88,7 @@ def _volume(file: Any, path: Path, logged: _LoggedErrors) -> Volume:
     size, why = _voxel_size(file)
     shape = tuple(map(int, series.shape))
     bytes_of_page = series.keyframe.nbytes if series.dataoffset is None else 1
-    deep = slab_depth(shape, series.dtype.itemsize) * math.prod(shape[1:]) * series.dtype.itemsize
+    deep = math.prod(grid_steps(shape, series.dtype.itemsize)) * series.dtype.itemsize
     return Volume(
         path=str(path),
         axes=axes,
@@ -96,6 +98,8 @@ def _volume(file: Any, path: Path, logged: _LoggedErrors) -> Volume:
         parts=lambda: _checked_parts(file, series, path, logged),
         why_unknown=why,
         part_bytes=max(bytes_of_page, deep),
+        channels=ome_channels(file.ome_metadata) if file.is_ome else (),
+        named=not set("iqo") & set(series.axes.lower()),
     )
 
 
@@ -119,31 +123,34 @@ def _checked_parts(
 def _parts(file: Any, series: Any) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
     """Yield slabs of a series: directly from the file if it is contiguous, or page by page."""
     shape = tuple(map(int, series.shape))
-    outer, rest = shape[0], (0,) * (len(shape) - 1)
     if series.dataoffset is not None:
         dtype = series.dtype.newbyteorder(file.byteorder)
-        step = slab_depth(shape, dtype.itemsize)
         file.filehandle.seek(series.dataoffset)
-        for start in range(0, outer, step):
-            deep = min(step, outer - start)
-            slab = np.empty((deep, *shape[1:]), dtype)
+        for start, form in slabs(shape, dtype.itemsize):
+            slab = np.empty(form, dtype)
             if file.filehandle.readinto(slab) != slab.nbytes:
-                raise EOFError(f"the file ends before entry {start + deep} of {outer}")
-            yield slab, (start, *rest)
+                raise EOFError(f"the file ends before entry {start} of {shape}")
+            yield slab, start
         return
     pages = len(series.pages)
     for number, page in enumerate(series.pages):
         if page is None or not all(page.databytecounts) or not all(page.dataoffsets):
             raise ValueError(f"page {number} of {pages} is missing, or a part of it")
     if pages == 1:
-        yield series.asarray(), (0, *rest)
+        yield series.asarray(), (0,) * len(shape)
         return
-    step = slab_depth((pages, math.prod(shape) // pages), series.dtype.itemsize)
-    for first in range(0, pages, step):
-        some = range(first, min(first + step, pages))
-        # Several pages at once are decompressed by several threads.
-        slab = file.asarray(key=some, series=series).reshape(-1, *shape[1:])
-        yield slab, (first * outer // pages, *rest)
+    axes = next((n for n in range(1, len(shape)) if math.prod(shape[:n]) == pages), 0)
+    if not axes:
+        raise ValueError(f"{pages} pages for {shape} entries")
+    last, rest = shape[axes - 1], (0,) * (len(shape) - axes)
+    step = slab_depth((pages, *shape[axes:]), series.dtype.itemsize)
+    for outer in np.ndindex(*shape[: axes - 1]):
+        before = int(np.ravel_multi_index((*outer, 0), shape[:axes]))
+        for first in range(0, last, step):
+            some = range(before + first, before + min(first + step, last))
+            # Several pages at once are decompressed by several threads.
+            slab = file.asarray(key=some, series=series)
+            yield slab.reshape(*(1,) * len(outer), -1, *shape[axes:]), (*outer, first, *rest)
 
 
 def _voxel_size(file: Any) -> tuple[VoxelSize | None, str]:

@@ -71,6 +71,10 @@ class Volume:
         why the file has no voxel size.
     part_bytes
         bytes of the largest array that ``parts`` yields.
+    channels
+        names of the channels of an image, () where the file does not specify them.
+    named
+        whether the file states which axis is which; otherwise ``axes`` is the usual order.
     """
 
     path: str
@@ -81,6 +85,8 @@ class Volume:
     parts: Callable[[], Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]]
     why_unknown: str = "the file does not specify it"
     part_bytes: int = BLOCK_BYTES
+    channels: tuple[str, ...] = ()
+    named: bool = True
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -122,8 +128,16 @@ class Volume:
         yield from slab
         yield from [empty] * (depth - begin - len(slab))
 
-    def checked(self, voxel_size: VoxelSize | None) -> "Volume":
-        """Return the volume with its final voxel size; raise unless it has labels in three axes."""
+    def checked(self, voxel_size: VoxelSize | None, fallback: VoxelSize | None = None) -> "Volume":
+        """Return the volume with its final voxel size; raise unless it has labels in three axes.
+
+        Parameters
+        ----------
+        voxel_size
+            takes precedence over the file.
+        fallback
+            for a file that has none.
+        """
         self._check_axes()
         if self.dtype.kind not in "iu":
             raise ReadError(
@@ -131,6 +145,8 @@ class Volume:
                 "per nucleus); convert the segmentation to integers"
             )
         self._check_size(voxel_size or self.voxel_size)
+        if voxel_size is None and self.voxel_size is None and fallback is not None:
+            return replace(self, voxel_size=fallback)
         if voxel_size is None and self.voxel_size is None:
             raise ReadError(
                 f"{self.path}: unknown voxel size ({self.why_unknown}); give --voxel-size X,Y,Z "
@@ -270,6 +286,14 @@ def grid_steps(
         size = math.prod(steps) * itemsize
         steps[axis] *= max(1, min(-(-shape[axis] // steps[axis]), BLOCK_BYTES // max(1, size)))
     return steps
+
+
+def slabs(shape: Sequence[int], itemsize: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield first entry and shape of parts that follow each other in a file in C order."""
+    steps = grid_steps(shape, itemsize)
+    for start in product(*(range(0, n, step) for n, step in zip(shape, steps, strict=True))):
+        sides = zip(shape, start, steps, strict=True)
+        yield start, tuple(min(step, n - first) for n, first, step in sides)
 
 
 def slab_depth(shape: Sequence[int], itemsize: int) -> int:

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,10 @@ _COMPLETE = "complete"
 """Attribute of arrays that eutely wrote: all chunks are there, the empty ones too."""
 
 
+_CHUNK = (128, 128, 128)
+"""Voxels of a chunk that eutely writes, z, y, x."""
+
+
 def is_zarr(path: Path) -> bool:
     """Return whether a folder is a Zarr array or group, and not a folder of specimens."""
     return path.is_dir() and (
@@ -42,8 +48,16 @@ def is_zarr(path: Path) -> bool:
 
 
 @contextmanager
-def open_zarr(path: Path) -> Iterator[Volume]:
-    """Open the labels of an OME-Zarr image at full resolution, or a bare array."""
+def open_zarr(path: Path, image: bool = False) -> Iterator[Volume]:
+    """Open an OME-Zarr image at full resolution, or its labels if it has any; or a bare array.
+
+    Parameters
+    ----------
+    path
+        of the folder.
+    image
+        open the image itself, not its labels.
+    """
     import zarr
 
     try:
@@ -52,7 +66,7 @@ def open_zarr(path: Path) -> Iterator[Volume]:
         if isinstance(node, zarr.Array):
             volume = _volume(path, node, files, "", (None, "a bare Zarr array"))
         else:
-            group, place = _image(node, path)
+            group, place = _image(node, path, image)
             volume = _level(group, path, place, files)
     except BROKEN as error:
         raise broken(path, error) from error
@@ -66,12 +80,15 @@ def _ome(group: Any) -> Mapping[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _image(group: Any, path: Path) -> tuple[Any, str]:
-    """Return the group of the label image: in ``labels``, the group itself, or series 0."""
+def _image(group: Any, path: Path, itself: bool) -> tuple[Any, str]:
+    """Return the group of the label image: in ``labels``, the group itself, or series 0.
+
+    With ``itself``, labels are left aside.
+    """
     import zarr
 
     names = []
-    labels = group.get("labels")
+    labels = None if itself else group.get("labels")
     if isinstance(labels, zarr.Group):
         names = [str(name) for name in _ome(labels).get("labels", [])]
         names = names or sorted(name for name, _ in labels.groups())
@@ -99,7 +116,18 @@ def _level(group: Any, path: Path, place: str, files: Mapping[str, int]) -> Volu
     named = [axis if isinstance(axis, dict) else {"name": axis} for axis in image.get("axes", [])]
     names = "".join(str(axis["name"]).lower()[:1] for axis in named)
     size, why = _voxel_size((level, image), named, names)
-    return _volume(path, group[str(level["path"])], files, names, (size, why), place)
+    volume = _volume(path, group[str(level["path"])], files, names, (size, why), place)
+    return replace(volume, channels=_channels(_ome(group)), named=bool(names))
+
+
+def _channels(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the channels in the metadata for viewers; () unless all have one."""
+    omero = metadata.get("omero")
+    channels = omero.get("channels") if isinstance(omero, dict) else None
+    if not isinstance(channels, list):
+        return ()
+    names = [str(entry.get("label") or "") for entry in channels if isinstance(entry, dict)]
+    return tuple(names) if all(names) else ()
 
 
 def _voxel_size(
@@ -145,6 +173,7 @@ def _volume(
         parts=partial(_parts, path, array, files),
         why_unknown=voxel_size[1],
         part_bytes=math.prod(steps) * array.dtype.itemsize,
+        named=False,
     )
 
 
@@ -160,14 +189,36 @@ def _parts(
     warn_absent(path, absent, total)
     some = absent > 0 and array.shards is None
     if absent and array.fill_value:
-        raise ReadError(f"{path}: missing chunks would have the label {array.fill_value}")
+        raise ReadError(f"{path}: missing chunks would have the value {array.fill_value}")
     return grid_parts(array, array.chunks, present if some else None)
 
 
 def write_zarr(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -> None:
-    """Write an OME-Zarr 0.5 label image of one level in chunks of 128^3 voxels.
+    """Write an OME-Zarr 0.5 label image of one level in chunks of 128^3 voxels."""
+    create_labels(path, labels.shape, labels.dtype, voxel_size)[...] = np.ascontiguousarray(labels)
+
+
+def create_labels(
+    path: Path,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    voxel_size: VoxelSize,
+    about: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Create an OME-Zarr 0.5 label image of one level; return its array, to be filled.
 
     Chunks have a checksum, and empty ones are written too: what is damaged or missing is noticed.
+
+    Parameters
+    ----------
+    path
+        of the new folder.
+    shape, dtype
+        of the labels, z, y, x.
+    voxel_size
+        x, y, z in micrometres.
+    about
+        metadata of the labels: colours and properties, see the specification of OME-Zarr.
     """
     import zarr
     from zarr.codecs import ZstdCodec
@@ -179,15 +230,13 @@ def write_zarr(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -
         "axes": axes,
         "datasets": [{"path": "0", "coordinateTransformations": [scale]}],
     }
-    group = zarr.create_group(
-        path,
-        zarr_format=3,
-        attributes={"ome": {"version": "0.5", "multiscales": [multiscale], "image-label": {}}},
-    )
-    group.create_array(
+    ome = {"version": "0.5", "multiscales": [multiscale], "image-label": dict(about)}
+    group = zarr.create_group(path, zarr_format=3, attributes={"ome": ome})
+    return group.create_array(
         "0",
-        data=np.ascontiguousarray(labels),
-        chunks=tuple(min(128, max(1, length)) for length in labels.shape),
+        shape=shape,
+        dtype=dtype,
+        chunks=tuple(min(side, max(1, n)) for side, n in zip(_CHUNK, shape, strict=True)),
         dimension_names=["z", "y", "x"],
         compressors=ZstdCodec(level=0, checksum=True),
         attributes={_COMPLETE: True},

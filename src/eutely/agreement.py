@@ -1,0 +1,119 @@
+"""How the features of one specimen follow those of cells, estimated from a first matching."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+PRIOR = 5.0
+"""Nuclei that 'not informative' counts for in the covariance of a specimen's scores."""
+
+FEWEST_MATCHES, REWEIGHTINGS = 10, 10
+"""Matches needed to estimate how informative features are, and rounds of re-weighting them."""
+
+RIDGE = 0.01
+"""Added to the variance of scores: no feature is known better than that."""
+
+CROSSTALK, GRADIENT = 10.0, 10.0
+"""Nuclei that 'channels are separate' and 'scores do not depend on the place' count for."""
+
+
+class Agreement(NamedTuple):
+    """How the scores of one specimen follow those of cells.
+
+    Attributes
+    ----------
+    centre, middle, slope
+        (d,): nuclei of cells that score ``x`` score ``middle + slope * (x - centre)`` on average,
+    crosstalk
+        (d, d): plus ``(x - centre) @ crosstalk``,
+    gradient
+        (3, d): plus ``place @ gradient``,
+    scatter
+        (d, d), with this covariance.
+    """
+
+    centre: NDArray[np.float64]
+    middle: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+    crosstalk: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+
+    def expected(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (m, d), what nuclei of cells with the scores ``means`` (m, d) score on average."""
+        straight = self.middle + self.slope * (means - self.centre)
+        if not self.crosstalk.any():
+            return straight
+        return np.asarray(straight + (means - self.centre) @ self.crosstalk)
+
+
+def agreement(
+    cell_scores: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    freedom: float,
+    places: NDArray[np.float64] | None = None,
+) -> Agreement | None:
+    """Regress the scores (n, d) of nuclei on those (n, d) of their cells.
+
+    Each feature has Student-t residuals, so that wrong matches count less. Two standard errors, the
+    slope that chance alone may produce, are subtracted from the slopes. None if too few nuclei have
+    all features. With the ``places`` (n, 3) of the nuclei, about standard normal, channels may mix
+    and scores may change with the place: deeper nuclei are dimmer.
+    """
+    complete = np.isfinite(scores).all(axis=1)
+    if complete.sum() < FEWEST_MATCHES:
+        return None
+    x, y = cell_scores[complete], scores[complete]
+    count, d = y.shape
+    prior = PRIOR * np.cov(y.T, bias=True).reshape(d, d)
+    # Sums over nuclei are needed only of products of these columns, once for each re-weighting.
+    there = np.zeros((count, 0)) if places is None else places[complete]
+    columns = np.concatenate([np.ones((count, 1)), x, there, y], axis=1)
+    of_x, of_there, of_y = (
+        slice(1, d + 1),
+        slice(d + 1, d + 1 + there.shape[1]),
+        slice(d + 1 + there.shape[1], None),
+    )
+    products = columns.T @ columns
+    crosstalk, gradient = np.zeros((d, d)), np.zeros((there.shape[1], d))
+    for _ in range(REWEIGHTINGS):
+        total = products[0, 0]
+        means = products[0] / total
+        moments = products / total - np.outer(means, means)
+        # Scores without their gradient, here called flat, as a mixture of the columns.
+        centre, middle = means[of_x], means[of_y] - means[of_there] @ gradient
+        x_flat = moments[of_x, of_y] - moments[of_x, of_there] @ gradient
+        y_flat = moments[of_y, of_y] - moments[of_y, of_there] @ gradient
+        there_flat = moments[of_there, of_y] - moments[of_there, of_there] @ gradient
+        flat_flat = y_flat - gradient.T @ there_flat
+        square = np.diagonal(moments)[of_x] + 1e-9
+        slope = np.maximum(np.diagonal(x_flat) / square, 1e-9)
+        error = np.diagonal(flat_flat) / square / count
+        slope *= np.maximum(1 - 4 * error / slope**2, 0.0)
+        x_x = moments[of_x, of_x]
+        if places is not None:
+            normal = total * x_x + CROSSTALK * np.diag(square + 1e-6)
+            solution = np.linalg.solve(normal, total * (x_flat - x_x * slope))
+            crosstalk = np.where(slope > 0, solution, 0.0)
+        mixing = np.diag(slope) + crosstalk
+        rest_rest = flat_flat - mixing.T @ x_flat - x_flat.T @ mixing + mixing.T @ x_x @ mixing
+        scatter = ridged((total * rest_rest + prior) / (count + PRIOR))
+        rest = np.concatenate([(centre @ mixing - middle)[None], -mixing, -gradient, np.eye(d)])
+        white = np.linalg.solve(np.linalg.cholesky(scatter), rest.T).T
+        weights = (freedom + d) / (freedom + ((columns @ white) ** 2).sum(axis=1))
+        products = columns.T @ (weights[:, None] * columns)
+        if places is not None:
+            rest[of_there] = 0.0
+            normal = products[of_there, of_there] + GRADIENT * np.eye(len(gradient))
+            gradient = np.linalg.solve(normal, products[of_there] @ rest)
+    if places is None:
+        gradient = np.zeros((3, d))
+    return Agreement(centre, middle, slope, scatter, crosstalk, gradient)
+
+
+def ridged(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a covariance that can be inverted even where two features are the same."""
+    return covariance + RIDGE * np.eye(len(covariance))

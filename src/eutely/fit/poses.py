@@ -1,0 +1,88 @@
+"""Poses in which a specimen lies near the cells: the given ones, and rolls all around."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from eutely.align.target import least_cost, pose_rules
+from eutely.fit.model import Model
+from eutely.frame import Points
+from eutely.geometry import mean_nearness, nearest_squares
+from eutely.solver.assignment import assign
+
+ROLLS = 12
+"""Rolls that are tried all around."""
+
+WITNESSES = 1000
+"""Nuclei by which it is judged which poses are nearest, at most."""
+
+MATCHED_POSES = 4
+"""Poses that are matched with the cells in any case, the nearest ones."""
+
+MIRROR = np.array([1.0, 1.0, -1.0])
+"""Factors that turn a pose into its mirror image: left and right change places."""
+
+RIVAL = 1.5
+"""Poses up to so many times as far off as the nearest are matched too; of these, poses that cost up
+to so many times the least are warped too, and the best match decides. A worm has two or three such
+poses, a round embryo or a bent head a dozen."""
+
+
+def plausible_poses(
+    model: Model,
+    poses: Sequence[Points],
+    hands: Sequence[bool] = (False,),
+    most: int | None = None,
+) -> list[Points]:
+    """Return the specimen in the poses in which it is nearest to the cells, the nearest first.
+
+    Besides the given poses rolls all around are tried, both ways along the body: spurious nuclei
+    can hide the symmetry that shows the roll.
+
+    Parameters
+    ----------
+    model
+        the cells.
+    poses
+        the nuclei (n, 3) in each pose; a single one is taken as it is.
+    hands
+        handednesses to try: False as it is, True for the mirror image.
+    most
+        poses to return at most; None for no limit.
+    """
+    if len(poses) == 1:
+        return [poses[0]]
+    tree, broad = KDTree(model.means), model.broad()
+    tried = [*poses, *_rolled(poses[0])]
+    tried = [posed * MIRROR if mirrored else posed for mirrored in hands for posed in tried]
+    some = slice(None, None, -(-len(poses[0]) // WITNESSES))
+    squares = [nearest_squares(tree, posed[some], model.body.spacing) for posed in tried]
+    near = np.array([mean_nearness(each) for each in squares])
+    count = max(MATCHED_POSES, int((near <= RIVAL * near.min()).sum()))
+    count = count if most is None else min(count, most)
+    base = broad.heights[0] * min(len(model.means), len(poses[0]))
+    rules = pose_rules(broad)
+    costs: dict[int, float] = {}
+    spare = max(len(poses[0]) - len(model.means), 0)
+    for at in np.argsort(near, kind="stable")[:count].tolist():
+        # A pose that cannot be among the best need not be matched.
+        lowest = min(costs.values(), default=np.inf)
+        if least_cost(squares[at], spare) <= max(RIVAL * lowest, lowest):
+            costs[at] = base + assign(model.means, broad, tried[at], rules)[1]
+    lowest = min(costs.values())
+    limit = max(RIVAL * lowest, lowest)
+    return [tried[at] for at in sorted(costs, key=costs.__getitem__) if costs[at] <= limit]
+
+
+def _rolled(posed: Points) -> list[Points]:
+    """Return the specimen rolled about x in steps all around, also end for end; not as it is."""
+    rolled = []
+    for first, ahead in ((1, posed), (0, posed * [-1.0, -1.0, 1.0])):
+        for step in range(first, ROLLS):
+            cosine, sine = np.cos(2 * np.pi * step / ROLLS), np.sin(2 * np.pi * step / ROLLS)
+            y, z = ahead[:, 1], ahead[:, 2]
+            rolled.append(np.stack([ahead[:, 0], cosine * y - sine * z, sine * y + cosine * z], 1))
+    return rolled

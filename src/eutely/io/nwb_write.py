@@ -1,0 +1,123 @@
+"""Annotations in NWB files: a copy of the file with new columns in its segmentation.
+
+A column of a table (``VectorData``) is a dataset with a description, its type and an id, listed in
+the ``colnames`` of the table. Nothing else in the file is touched, whichever extensions it uses;
+pynwb then verifies that the copy is as valid as the file itself.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from eutely.annotation import Annotation
+from eutely.errors import EutelyError, ReadError, WriteError, install
+from eutely.io.nwb import segmentation
+from eutely.io.nwb_file import opened
+from eutely.io.whole import whole
+
+COLUMNS = {
+    "eutely_cell": "number of the cell in the atlas by which eutely named this nucleus; -1: none",
+    "eutely_name": "name that eutely gave to this nucleus; empty where it has none",
+    "eutely_confidence": "probability, 0 to 1, that this name is right; NaN without a cell",
+}
+"""Columns that are added to a segmentation, and what they mean."""
+
+
+def check_pynwb() -> None:
+    """Raise an error if the library is not installed; to be called before long work."""
+    _library()
+
+
+def _library() -> Any:
+    try:
+        import pynwb
+    except ImportError as error:
+        raise EutelyError(f"--nwb: pynwb, which verifies files, is absent; {install('nwb')}") from (
+            error
+        )
+    return pynwb
+
+
+def write_annotated(
+    source: Path, path: Path, annotation: Annotation, part: str | None = None
+) -> None:
+    """Write a copy of an NWB file in which the segmentation says what each nucleus is.
+
+    The input is not changed. Columns of an earlier annotation are replaced.
+
+    Parameters
+    ----------
+    source
+        the file that was annotated.
+    path
+        of the copy; written completely or not at all.
+    annotation
+        one row per nucleus, in the order of the table.
+    part
+        name or path of the segmentation, where there are several.
+
+    Raises
+    ------
+    WriteError
+        if the copy would be less valid than the file.
+    """
+    with opened(source) as file:
+        table = segmentation(file, source, part).path
+        ids = file[table]["id"][()].tolist()
+    if ids != annotation.ids.tolist():
+        raise ReadError(f"{source}: the nuclei of {table} are not those that were annotated")
+    values: dict[str, list[Any]] = {
+        "eutely_cell": annotation.cells.astype(np.int64).tolist(),
+        "eutely_name": list(annotation.names),
+        "eutely_confidence": annotation.confidence.tolist(),
+    }
+    with whole(path) as aside:
+        shutil.copyfile(source, aside)
+        _add_columns(aside, table, values)
+        new = set(_faults(aside)) - set(_faults(source))
+        if new:
+            raise WriteError(f"cannot write {path}: not valid NWB ({min(new)[:160]})")
+
+
+def _add_columns(path: Path, table: str, values: dict[str, list[Any]]) -> None:
+    """Add columns to a table of a file, or replace them."""
+    import h5py
+
+    text = h5py.string_dtype()
+    with h5py.File(path, "r+") as file:
+        group = file[table]
+        listed = [
+            name.decode() if isinstance(name, bytes) else str(name)
+            for name in group.attrs["colnames"]
+        ]
+        for key, column in values.items():
+            if key in group:
+                del group[key]
+            data = group.create_dataset(
+                key, data=column, dtype=text if isinstance(column[0], str) else None
+            )
+            data.attrs["description"] = COLUMNS[key]
+            data.attrs["namespace"] = "hdmf-common"
+            data.attrs["neurodata_type"] = "VectorData"
+            data.attrs["object_id"] = str(uuid4())
+        names = [*listed, *(key for key in values if key not in listed)]
+        group.attrs.create("colnames", np.array(names, dtype=object), dtype=text)
+
+
+def _faults(path: Path) -> list[str]:
+    """Return what pynwb's validator says about a file."""
+    pynwb = _library()
+    try:
+        # Cached specifications may differ from the installed ones in harmless ways.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pynwb.NWBHDF5IO(str(path), "r", load_namespaces=True) as io:
+                return [" ".join(str(fault).split()) for fault in pynwb.validate(io=io)]
+    except Exception as error:  # noqa: BLE001  # hdmf has errors of many kinds
+        return [f"pynwb cannot read it: {' '.join(str(error).split())}"]
