@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 import pytest
 
-from eutely import Specimen, kernel
+from eutely import Specimen, kernel, read
 from eutely.atlas import Atlas
 from eutely.config import Config
 from eutely.errors import AtlasError, ConfigError, EutelyError, ReadError, SpecimenError, WriteError
