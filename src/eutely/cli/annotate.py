@@ -142,11 +142,12 @@ def annotate(
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
     start_log(verbose, quiet)
-    from eutely.io.annotations import check_names, read_pins, write_annotations, written_files
+    from eutely.io.annotations import check_names, write_annotations, written_files
     from eutely.io.atlas import open_atlas
     from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
     from eutely.io.names import with_names
     from eutely.io.nwb_write import check_pynwb
+    from eutely.io.pins import read_pins
     from eutely.io.read import sources
     from eutely.io.relabel import FOLDER
     from eutely.io.written import refuse_folder, refuse_to_replace

@@ -121,13 +121,20 @@ def find_oddities(
     readings: "Sequence[Reading]", facts: "Sequence[Facts]", atlas: "Atlas | None"
 ) -> "list[Oddity]":
     """Return all oddities of nuclei, volumes and specimens."""
-    from eutely.tasks.check import odd_nuclei, odd_specimens, odd_units, odd_volume
+    from eutely.tasks.check import (
+        odd_handedness,
+        odd_nuclei,
+        odd_specimens,
+        odd_units,
+        odd_volume,
+    )
 
     oddities = [odd for reading in readings for odd in odd_nuclei(reading.specimen)]
     for reading, known in zip(readings, facts, strict=True):
         oddities += odd_volume(known, reading.voxel_size)
         oddities += odd_units(known, atlas)
-    return oddities + list(odd_specimens(facts))
+    oddities += odd_specimens(facts)
+    return oddities + list(odd_handedness([reading.specimen for reading in readings]))
 
 
 def row(reading: "Reading", facts: "Facts") -> list[str]:

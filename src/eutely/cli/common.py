@@ -158,6 +158,12 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return some names with commas between them, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def command() -> str:
     """Return the command line as the user typed it."""
     return shlex.join(["eutely", *sys.argv[1:]])

@@ -51,14 +51,14 @@ def write_build(built: Built, config: Config, run: RunFolder, pins: Pins | None 
 
 
 def cliques_table(built: Built) -> str:
-    """Return the table of all nuclei (CSV): specimen, id, cell."""
+    """Return the table of all nuclei (CSV): specimen, id, cell, mirrored."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("specimen", "id", "cell"))
-    for specimen, cells in zip(built.specimens, built.cells, strict=True):
+    writer.writerow(("specimen", "id", "cell", "mirrored"))
+    for specimen, cells, fit in zip(built.specimens, built.cells, built.fits, strict=True):
         order = np.argsort(specimen.ids)
         for id_, cell in zip(specimen.ids[order].tolist(), cells[order].tolist(), strict=True):
-            writer.writerow((specimen.name, id_, "" if cell < 0 else cell))
+            writer.writerow((specimen.name, id_, "" if cell < 0 else cell, int(fit.mirrored)))
     return text.getvalue()
 
 
@@ -116,11 +116,13 @@ def report_of_build(
         versions=versions(),
         config=to_toml(config),
         evaluation=pre_atlas(built.specimens, built.cells) if named else None,
-        pins=_listed(pins, built.specimens),
+        pins=pins_listed(pins, built.specimens),
     )
 
 
-def _listed(pins: Pins | None, specimens: Sequence[Specimen]) -> tuple[tuple[str, int, str], ...]:
+def pins_listed(
+    pins: Pins | None, specimens: Sequence[Specimen]
+) -> tuple[tuple[str, int, str], ...]:
     """Return the pins of specimens that are there, in order."""
     there = {specimen.name for specimen in specimens}
     rows = sorted((pins or {}).items(), key=lambda pin: pin[0])
@@ -177,7 +179,7 @@ def report_of_annotations(
         command=command,
         versions=versions(),
         evaluation=Evaluation(scores) if scores else None,
-        pins=_listed(pins, specimens),
+        pins=pins_listed(pins, specimens),
     )
 
 
