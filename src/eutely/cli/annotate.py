@@ -23,6 +23,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     Workers,
+    atlas_file,
     check_folder,
     command,
     counted,
@@ -154,7 +155,7 @@ def annotate(
     refuse_folder(output, inputs)
     run_on = threads_or_dask(workers, dask)
     files = sources(inputs)
-    read = files_read(inputs, Path(atlas), pins, names)
+    read = files_read(inputs, atlas_file(atlas), pins, names)
 
     def refuse(specimens: Sequence[str]) -> None:
         """Refuse to replace what was read, by the names of specimens."""

@@ -18,6 +18,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     Workers,
+    atlas_file,
     counted,
     files_read,
     progress_of,
@@ -111,9 +112,7 @@ def named_file(atlas: str, output: Path | None) -> Path:
         if output.is_dir():
             raise WriteError(f"{output} is a folder; give -o a file, like {output / 'named.h5'}")
         return output
-    path = Path(atlas)
-    if path.is_dir():
-        return path / "atlas.h5"
+    path = atlas_file(atlas)
     if not path.exists() and atlas in known_atlases():
         raise WriteError(f"{atlas} is a built-in atlas and stays as it is; give -o F.h5")
     return path
@@ -148,7 +147,7 @@ def evaluate(
     from eutely.io.written import refuse_other_kind, refuse_to_replace
 
     if json_file is not None:
-        refuse_to_replace([json_file], files_read(inputs, names, Path(atlas)))
+        refuse_to_replace([json_file], files_read(inputs, names, atlas_file(atlas)))
         refuse_other_kind(json_file)
     run_on = threads_or_dask(workers, dask)
     named = open_atlas(atlas)
