@@ -1,18 +1,23 @@
-"""What confidences mean: the share of right names in each bin of confidence, on four kinds of data.
+"""What confidences mean: the share of right names in each bin of confidence, on several data.
 
-Run ``python benchmarks/calibration.py``; it needs the real data (``EUTELY_DATA``). Rows: the test
-worms and degraded test worms by the built-in atlas ``celegans-l1`` (built without names from the
-training worms), test worms by an atlas of ten training worms, and simulated specimens. Prints a
-table and writes ``benchmarks/results/calibration.json``. Names are read to count what is right.
+Run ``python benchmarks/calibration.py [ROW ...]``; it needs the real data (``EUTELY_DATA``). Rows:
+test worms as they are, degraded, mirrored, and cut to parts by the built-in atlas ``celegans-l1``
+(built without names from the training worms), test worms by an atlas of ten training worms,
+simulated specimens, and NeuroPAL heads of the first fold, each alone, by an atlas of the others.
+Prints a table and writes ``benchmarks/results/calibration.json``. Names are read to count what is
+right.
 """
 
+import argparse
 from pathlib import Path
 
 import numpy as np
 
 from eutely import Annotation, Atlas, Specimen, annotate, build, simulate
 from figures import Figures, keep, table
+from neuropal import FOLDS, heads
 from robustness import USUAL, degraded, judged
+from views import KINDS, changed
 from worms import named, worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "calibration.json"
@@ -43,6 +48,21 @@ def by_built_in(test: list[Specimen]) -> tuple[list[Specimen], list[Annotation]]
     return test, annotate(Atlas.load("celegans-l1"), test, adapt=False)
 
 
+def parts() -> list[Specimen]:
+    """Return test worms cut to windows, turned, and half of them mirrored."""
+    kinds = KINDS[2:]
+    test = worms("test2")[:TESTED]
+    return [changed(worm, kinds[at % len(kinds)], at)[0] for at, worm in enumerate(test)]
+
+
+def heads_alone() -> tuple[list[Specimen], list[Annotation]]:
+    """Annotate the scored heads of the first fold by an atlas of all heads of others."""
+    every = heads("raw")
+    train = [head.specimen for head in every if head.fold != FOLDS[0]]
+    test = [head.specimen for head in every if head.fold == FOLDS[0] and head.scored]
+    return test, annotate(build(train, supervised=True).atlas, test, adapt=False)
+
+
 def figures_of(specimens: list[Specimen], annotations: list[Annotation]) -> Figures:
     """Return accuracy, calibration, and how often an alternative is likelier than the cell."""
     found = judged(specimens, annotations)
@@ -62,13 +82,24 @@ def figures_of(specimens: list[Specimen], annotations: list[Annotation]) -> Figu
 
 
 def main() -> None:
-    """Compute all rows, print them and keep them."""
+    """Compute the rows, print them and keep them."""
     sets = {
         "test worms": lambda: by_built_in(list(worms("test2")[:TESTED])),
         "degraded test worms": lambda: by_built_in(degraded("test2", 101, TESTED, **USUAL)),
         "test worms, atlas of ten": few_worms,
         "simulated": simulated,
+        "mirrored test worms": lambda: by_built_in(
+            [changed(worm, "mirrored", 0)[0] for worm in worms("test2")[:TESTED]]
+        ),
+        "parts of test worms": lambda: by_built_in(parts()),
+        "heads, each alone": heads_alone,
     }
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", default=list(sets), help=f"of: {', '.join(sets)}")
+    given = parser.parse_args()
+    if unknown := set(given.rows) - set(sets):
+        parser.error(f"no row '{min(unknown)}'; there are: {', '.join(sets)}")
+    sets = {name: sets[name] for name in given.rows}
     rows = {}
     for name, compute in sets.items():
         rows[name] = figures_of(*compute())

@@ -14,6 +14,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,10 @@ from worms import DATA
 
 RESULTS = Path(__file__).resolve().parent / "results" / "neuropal.json"
 FOLDS = ("0", "1", "2")
+SIDES = {"L": "R", "R": "L"}
+UNPAIRED = ("AQR", "AVL", "RIR")
+"""Cells whose last letter is no side."""
+
 BASE = "NP"
 """The data set that belongs to no fold, and is in every training set."""
 
@@ -130,14 +135,21 @@ def row(head: Head, annotation: Annotation) -> dict[str, object]:
     """Return what is kept of one head."""
     named = np.array([bool(name) for name in head.specimen.names or ()])
     right = score(head.specimen, annotation.names).accuracy
+    other = replace(head.specimen, names=tuple(map(exchanged, head.specimen.names or ())))
     return {
         "head": head.specimen.name,
         "lab": head.lab,
         "accuracy": round(right, 3),
+        "left and right exchanged": round(score(other, annotation.names).accuracy, 3),
         "confidence": round(float(np.nan_to_num(annotation.confidence)[named].mean()), 3),
         "mirrored": annotation.mirrored,
         "support": round(annotation.support or 0.0, 2),
     }
+
+
+def exchanged(name: str) -> str:
+    """Return the name of the cell on the other side of the body, if the name has a side."""
+    return name if name in UNPAIRED else name[:-1] + SIDES.get(name[-1:], name[-1:])
 
 
 def means(rows: Sequence[dict[str, object]]) -> dict[str, float]:

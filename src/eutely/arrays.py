@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 
 class Arrays(NamedTuple):
@@ -65,6 +65,15 @@ def starts_of(nodes: NDArray[np.int32], count: int) -> NDArray[np.int32]:
 def transpose(starts: Any, labels: Any, width: int) -> Any:
     """Return ``owners``, ``column_starts``, ``column_items`` of candidate lists.
 
+    Parameters: see `columns_of`.
+    """
+    return columns_of(starts, labels, width)
+
+
+@inner
+def columns_of(starts: Any, labels: Any, width: int) -> Any:
+    """Return ``owners``, ``column_starts``, ``column_items`` of candidate lists.
+
     Parameters
     ----------
     starts
@@ -83,11 +92,22 @@ def transpose(starts: Any, labels: Any, width: int) -> Any:
             column_starts[labels[a] + 1] += 1
     for j in range(width):
         column_starts[j + 1] += column_starts[j]
-    fill = column_starts[:-1].copy()
+    fill = np.empty(width + 1, dtype=np.int32)
+    for j in range(width + 1):
+        fill[j] = column_starts[j]
     for a in range(len(labels)):
         column_items[fill[labels[a]]] = a
         fill[labels[a]] += 1
     return owners, column_starts, column_items
+
+
+@inner
+def longer(values: Any, size: int, room: int) -> Any:
+    """Return (room,), a copy of the first ``size`` values with room for more."""
+    more = np.empty(room, dtype=values.dtype)
+    for k in range(size):
+        more[k] = values[k]
+    return more
 
 
 @kernel
@@ -106,7 +126,9 @@ def symmetric_rows(left: Any, right: Any, first: Any, second: Any, costs: Any) -
     # Filled unordered at first; transposing a symmetric matrix orders its rows without a sort.
     loose_items = np.empty(rows[-1], dtype=np.int32)
     loose_values = np.empty(rows[-1], dtype=np.float32)
-    fill = rows[:-1].copy()
+    fill = np.empty(count + 1, dtype=np.int64)
+    for a in range(count + 1):
+        fill[a] = rows[a]
     for k in range(len(first)):
         a, b = first[k], second[k]
         if left[a] != left[b] and right[a] != right[b]:
@@ -118,7 +140,8 @@ def symmetric_rows(left: Any, right: Any, first: Any, second: Any, costs: Any) -
             fill[b] += 1
     items = np.empty(rows[-1], dtype=np.int32)
     values = np.empty(rows[-1], dtype=np.float32)
-    fill = rows[:-1].copy()
+    for a in range(count + 1):
+        fill[a] = rows[a]
     for a in range(count):
         for k in range(rows[a], rows[a + 1]):
             b = loose_items[k]
@@ -137,7 +160,7 @@ def symmetric_rows(left: Any, right: Any, first: Any, second: Any, costs: Any) -
             at += 1
         rows[a] = begin
     rows[count] = at
-    return rows, items[:at].copy(), values[:at].copy()
+    return rows, items[:at], values[:at]
 
 
 @kernel
@@ -158,8 +181,11 @@ def neighbour_graph(starts: Any, owners: Any, rows: Any, items: Any) -> Any:
         total += sizes[i]
         edge_starts[i] = total
     edge_ends = np.empty(edge_starts[-1], dtype=np.int32)
-    fill = edge_starts.copy()
-    seen[:] = -1
+    fill = np.empty(count + 1, dtype=np.int32)
+    for i in range(count + 1):
+        fill[i] = edge_starts[i]
+    for i in range(count):
+        seen[i] = -1
     for i in range(count):
         for k in range(rows[starts[i]], rows[starts[i + 1]]):
             j = owners[items[k]]
@@ -214,8 +240,8 @@ def chosen_items(p: Any, labels: Any) -> Any:
     return items
 
 
-@kernel
-def pair_cost(p: Any, a: int, b: int) -> float:
+@inner
+def pair_cost(p: Any, a: Any, b: Any) -> float:
     """Return the quadratic cost of candidates ``a`` and ``b`` of different left nodes."""
     if len(p.row_items) == 0:
         j = p.owners[b]
@@ -242,7 +268,7 @@ def pair_cost(p: Any, a: int, b: int) -> float:
     return float(p.values[first])
 
 
-@kernel
+@inner
 def block(p: Any, a: Any, e: Any, out: Any) -> None:
     """Write to ``out`` the quadratic costs of ``a`` with all candidates of edge ``e``'s end."""
     j = p.edge_ends[e]
@@ -254,7 +280,8 @@ def block(p: Any, a: Any, e: Any, out: Any) -> None:
         for b in range(width):
             out[b] = row[b]
         return
-    out[:width] = 0.0
+    for b in range(width):
+        out[b] = 0.0
     low, high = p.row_starts[a], p.row_starts[a + 1]
     end = high
     while low < high:
@@ -278,7 +305,7 @@ def total_cost(p: Any, items: Any) -> float:
             for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
                 j = p.edge_ends[e]
                 if j > i and items[j] >= 0:
-                    total += pair_cost(p, items[i], items[j])
+                    total += pair_cost(p, np.int64(items[i]), np.int64(items[j]))
     return total
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
+from numba.extending import register_jitable
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -27,7 +28,7 @@ def _version() -> str:
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_bytes()
-        if b"@kernel" in text:
+        if b"@kernel" in text or b"@inner" in text:
             digest.update(str(path.relative_to(PACKAGE)).encode() + text)
     return digest.hexdigest()[:12]
 
@@ -111,14 +112,26 @@ config: Any = numba.config
 def kernel(function: F) -> F:
     """Compile ``function`` on first call; keep the machine code in ``CACHE``, if there is one.
 
-    ``fastmath`` stays off: it silently removes NaN checks.
+    ``fastmath`` stays off: it silently removes NaN checks. Nothing takes the address of a kernel,
+    so it gets no entry for C.
     """
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE or before
+    options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
     try:
-        compiled = numba.njit(cache=CACHE is not None, nogil=True)(function)
+        compiled = numba.njit(cache=CACHE is not None, **options)(function)
     except RuntimeError:  # the folder cannot be written any more
-        compiled = numba.njit(nogil=True)(function)
+        compiled = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before
     return cast(F, compiled)
+
+
+def inner(function: F) -> F:
+    """Compile ``function`` as part of the kernels that call it.
+
+    An entry from Python that unpacks a dozen arrays takes longer to compile than a short
+    function, so only kernels have one. Called from Python, ``function`` runs as it is.
+    """
+    register: Any = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return cast(F, register(function))

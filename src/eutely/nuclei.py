@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import SpecimenError
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.specimen import MICROMETRE, Specimen
 
 Block = tuple[NDArray[np.integer], tuple[int, int, int]]
@@ -191,7 +191,7 @@ def _roomier(table: Table, rows: int) -> Table:
     return larger
 
 
-@kernel
+@inner
 def find_root(table: Table, piece: int) -> int:
     """Return the piece that represents all pieces joined with ``piece``."""
     while table[piece, PARENT] != piece:
@@ -200,7 +200,7 @@ def find_root(table: Table, piece: int) -> int:
     return piece
 
 
-@kernel
+@inner
 def join(table: Table, piece: int, other: int) -> int:
     """Join two pieces and return their root; ``piece`` is a root or -1."""
     root = find_root(table, other)
@@ -211,7 +211,7 @@ def join(table: Table, piece: int, other: int) -> int:
     return first
 
 
-@kernel
+@inner
 def add_run(sums: NDArray[np.int64], start: int, end: int, y: int, z: int) -> None:
     """Add the voxels start <= x < end of a row to the sums, in closed form."""
     count = end - start
@@ -329,7 +329,7 @@ def scan_block(
     return row, used
 
 
-@kernel
+@inner
 def skip_background(
     line: NDArray[np.unsignedinteger],
     start: int,
@@ -359,7 +359,7 @@ def skip_background(
     return start
 
 
-@kernel
+@inner
 def clear_background(labels: NDArray[np.unsignedinteger], pieces: NDArray[np.int32]) -> None:
     """Set pieces to -1 where there is no label; the scan does not write there."""
     for row in range(labels.shape[0]):

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.arrays import transpose
+from eutely.arrays import longer, transpose
 from eutely.costs.grid import grid_of, shell
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 
 class Gaussians(NamedTuple):
@@ -54,7 +54,7 @@ class Limits(NamedTuple):
     k_min: int
 
 
-@kernel
+@inner
 def robust(square: float, nu: float) -> float:
     """Return a squared distance, or the robust cost that grows with its logarithm.
 
@@ -64,15 +64,15 @@ def robust(square: float, nu: float) -> float:
     return square if nu == 0.0 else (nu + 3.0) * np.log1p(square / nu)
 
 
-@kernel
+@inner
 def _square_of(cost: float, nu: float) -> float:
     """Return the squared distance whose `robust` cost is ``cost``, rounded up."""
     square = cost if nu == 0.0 else nu * np.expm1(cost / (nu + 3.0))
     return square * (1.0 + 1e-12)
 
 
-@kernel
-def _squares(g: Any, i: int, point: Any, radii: Any) -> Any:
+@inner
+def _squares(g: Any, i: Any, point: Any, radii: Any) -> Any:
     """Return the squared Mahalanobis distances of position and size; 0 for unknown sizes."""
     p = g.precisions[min(i, len(g.precisions) - 1)]
     x, y, z = point[0] - g.means[i, 0], point[1] - g.means[i, 1], point[2] - g.means[i, 2]
@@ -131,10 +131,8 @@ def _search(
                 ) * floor
                 if held == k_min and square > bar:
                     continue
-                if by_left:
-                    cen, rad = _squares(g, i, points[j], radii[j])
-                else:
-                    cen, rad = _squares(g, j, points[i], radii[i])
+                left, right = (i, np.int64(j)) if by_left else (np.int64(j), i)
+                cen, rad = _squares(g, left, points[right], radii[right])
                 cost = lim.cen * robust(cen, lim.nu) + lim.rad * rad
                 if by_left and cen <= lim.tau_centroid and rad <= lim.tau_radius:
                     near[inside], near_costs[inside] = j, cost
@@ -161,7 +159,7 @@ def _search(
         worst = best_costs[held - 1] if held else -np.inf
         if size + held + inside > len(ends):
             room = 2 * (size + held + inside)
-            ends, costs = _longer(ends, size, room), _longer(costs, size, room)
+            ends, costs = longer(ends, size, room), longer(costs, size, room)
         for k in range(held):
             ends[size], costs[size] = best[k], best_costs[k]
             size += 1
@@ -179,13 +177,6 @@ def _search(
 
 
 @kernel
-def _longer(values: Any, size: int, room: int) -> Any:
-    more = np.empty(room, dtype=values.dtype)
-    more[:size] = values[:size]
-    return more
-
-
-@kernel
 def _union(
     starts: Any, ends: Any, costs: Any, back_starts: Any, backs: Any, back_costs: Any
 ) -> Any:
@@ -199,7 +190,9 @@ def _union(
         sizes[i + 1] += sizes[i]
     late = np.empty(len(backs), dtype=np.int32)
     late_costs = np.empty(len(backs))
-    fill = sizes.copy()
+    fill = np.empty(n + 1, dtype=np.int32)
+    for i in range(n + 1):
+        fill[i] = sizes[i]
     for s in range(len(back_starts) - 1):
         for k in range(back_starts[s], back_starts[s + 1]):
             i = backs[k]
@@ -228,7 +221,7 @@ def _union(
                 labels[at], linear[at], owners[size] = s, cost, i
                 size += 1
         out[i + 1] = size
-    return out, labels[:size].copy(), owners[:size].copy(), linear[:size].copy()
+    return out, labels[:size], owners[:size], linear[:size]
 
 
 class Candidates(NamedTuple):

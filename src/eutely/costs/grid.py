@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 CROWD = 4.0
 """Mean number of points per cell."""
@@ -69,22 +69,26 @@ def _cells(points: Any, corner: Any, span: Any) -> Any:
     for at in range(len(starts) - 1):
         starts[at + 1] += starts[at]
     order = np.empty(n, dtype=np.int32)
-    fill = starts.copy()
+    fill = np.empty(len(starts), dtype=np.int32)
+    for at in range(len(starts)):
+        fill[at] = starts[at]
     for i in range(n):
         order[fill[cell[i]]] = i
         fill[cell[i]] += 1
-    return order, starts, np.array([size]), shape
+    sizes = np.empty(1)
+    sizes[0] = size
+    return order, starts, sizes, shape
 
 
 def grid_of(points: NDArray[np.float64]) -> Grid:
     """Return the grid of (n, 3) points, n > 0."""
-    points = np.ascontiguousarray(points, dtype=np.float64)
+    points = np.array(points, dtype=np.float64, order="C")  # writable: one type for kernels
     corner = points.min(axis=0)
     order, starts, size, shape = _cells(points, corner, points.max(axis=0) - corner)
     return Grid(points, order, starts, corner, size, shape)
 
 
-@kernel
+@inner
 def shell(grid: Any, point: Any, radius: int, out: Any) -> Any:
     """Write to ``out`` the indices of points in cells at Chebyshev distance ``radius``.
 
@@ -138,7 +142,8 @@ def _nearest(grid: Any, wanted: int) -> Any:
     distances = np.empty(wanted)
     others = np.empty(n, dtype=np.int32)
     for i in range(n):
-        distances[:] = np.inf
+        for k in range(wanted):
+            distances[k] = np.inf
         radius = 0
         while True:
             count, reach = shell(grid, grid.points[i], radius, others)
@@ -168,7 +173,7 @@ def _symmetric(nearest: Any) -> Any:
     starts = np.zeros(n + 1, dtype=np.int32)
     for i in range(n):
         for k in range(wanted):
-            j = nearest[i, k]
+            j = np.int64(nearest[i, k])
             if j >= 0:
                 starts[i + 1] += 1
                 if not _lists(nearest, j, i):
@@ -176,10 +181,12 @@ def _symmetric(nearest: Any) -> Any:
     for i in range(n):
         starts[i + 1] += starts[i]
     ends = np.empty(starts[n], dtype=np.int32)
-    fill = starts.copy()
+    fill = np.empty(n + 1, dtype=np.int32)
+    for i in range(n + 1):
+        fill[i] = starts[i]
     for i in range(n):
         for k in range(wanted):
-            j = nearest[i, k]
+            j = np.int64(nearest[i, k])
             if j >= 0:
                 _insert(ends, starts[i], fill, i, j)
                 if not _lists(nearest, j, i):
@@ -187,16 +194,16 @@ def _symmetric(nearest: Any) -> Any:
     return starts, ends
 
 
-@kernel
-def _lists(nearest: Any, i: int, j: int) -> bool:
+@inner
+def _lists(nearest: Any, i: Any, j: Any) -> bool:
     listed = False
     for k in range(nearest.shape[1]):
         listed |= nearest[i, k] == j
     return listed
 
 
-@kernel
-def _insert(ends: Any, first: int, fill: Any, i: int, j: int) -> None:
+@inner
+def _insert(ends: Any, first: Any, fill: Any, i: Any, j: Any) -> None:
     """Insert j into the ascending list of i."""
     at = fill[i]
     while at > first and ends[at - 1] > j:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.arrays import longer
 from eutely.candidates import Candidates
 from eutely.costs.grid import Grid, grid_of
 from eutely.kernel import kernel
@@ -51,7 +52,7 @@ def within(
     if pins is None:
         pins = np.full(len(grid.points), FREE, np.int32)
     starts, points, squares, _ = pairs_within(
-        np.ascontiguousarray(places), whitening, np.ascontiguousarray(limits), grid, pins
+        np.array(places, order="C"), whitening, np.array(limits), grid, np.array(pins)
     )
     return Candidates(starts, points), squares
 
@@ -76,8 +77,8 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
         d, e, f = w[2, 0], w[2, 1], w[2, 2]
         px, py, pz = places[i, 0], places[i, 1], places[i, 2]
         if end + n > len(items):
-            items = np.concatenate((items, np.empty(len(items) + n, np.int32)))
-            squares = np.concatenate((squares, np.empty(len(squares) + n)))
+            room = 2 * len(items) + n
+            items, squares = longer(items, end, room), longer(squares, end, room)
         if pinned[i] >= 0:
             q = grid.points[pinned[i]]
             x, y, z = q[0] - px, q[1] - py, q[2] - pz
@@ -125,4 +126,4 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
                         squares[end] = square
                         end += 1
         starts[i + 1] = end
-    return starts, items[:end].copy(), squares[:end].copy(), looked_at
+    return starts, longer(items, end, end), longer(squares, end, end), looked_at

@@ -66,17 +66,26 @@ def _fit_student(
 ) -> Any:
     """Re-weight each cell's places (m, N, 3) until mean and covariance agree with the weights."""
     m, count, _ = filled.shape
-    means = start.copy()
+    means = np.empty((m, 3))
     covariances = np.empty((m, 3, 3))
+    weights = np.empty(count)
+    middle = np.empty(3)
     for i in range(m):
-        covariance = prior.copy()
+        covariance = covariances[i]
         mean = means[i]
-        weights = np.zeros(count)
-        number = known[i].sum()
+        number = 0
+        for n in range(count):
+            weights[n] = 0.0
+            number += known[i, n]
+        for a in range(3):
+            mean[a] = start[i, a]
+            for b in range(3):
+                covariance[a, b] = prior[a, b]
         for _ in range(REWEIGHTINGS):
             inverse = np.linalg.inv(covariance)
             total = 0.0
-            middle = np.zeros(3)
+            for a in range(3):
+                middle[a] = 0.0
             for n in range(count):
                 if not known[i, n]:
                     continue
@@ -94,15 +103,17 @@ def _fit_student(
                     middle[a] += weights[n] * filled[i, n, a]
             for a in range(3):
                 mean[a] = middle[a] / max(total, 1e-12)
-            covariance = weight * prior
+                for b in range(3):
+                    covariance[a, b] = weight * prior[a, b]
             for n in range(count):
                 for a in range(3):
                     for b in range(3):
                         covariance[a, b] += (
                             weights[n] * (filled[i, n, a] - mean[a]) * (filled[i, n, b] - mean[b])
                         )
-            covariance /= number + weight
-        covariances[i] = covariance
+            for a in range(3):
+                for b in range(3):
+                    covariance[a, b] /= number + weight
     return means, covariances
 
 

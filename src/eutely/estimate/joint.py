@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.arrays import longer
 from eutely.config.model import Estimate
 from eutely.costs.grid import Grid, grid_of, shell
 from eutely.estimate.gaussians import Gaussians, robust_gaussians
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 CLIP = 5.0
 """Residuals beyond so many standard deviations are pulled in before they are correlated."""
@@ -126,10 +127,11 @@ def _square_roots(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(roots, dtype=np.float64)
 
 
-@kernel
+@inner
 def block(moved: Any, i: int, j: int, out: Any) -> None:
     """Write the joint covariance of two cells to ``out`` (3, 3)."""
-    strength, length, fade, shrinkage = moved.weights
+    strength, length, fade = moved.weights[0], moved.weights[1], moved.weights[2]
+    shrinkage = moved.weights[3]
     squared = 0.0
     for a in range(3):
         squared += (moved.grid.points[i, a] - moved.grid.points[j, a]) ** 2
@@ -171,11 +173,12 @@ def _predictive(moved: Any, most: int) -> Any:
     the way are returned as well: starts (m + 1,), the other cells (p,), and the blocks (p, 3, 3).
     """
     m = len(moved.seen)
-    strength, length, fade, _ = moved.weights
+    strength, length, fade = moved.weights[0], moved.weights[1], moved.weights[2]
     deviations = np.empty((m, 3))
-    widest = np.ones(m)
+    widest = np.empty(m)
     out = np.empty((3, 3))
     for i in range(m):
+        widest[i] = 1.0
         block(moved, i, i, out)
         for a in range(3):
             deviations[i, a] = np.sqrt(out[a, a])
@@ -202,10 +205,12 @@ def _predictive(moved: Any, most: int) -> Any:
                     continue
                 block(moved, i, j, out)
                 if end == len(others):
-                    others = np.concatenate((others, np.empty(end, np.int32)))
-                    blocks = np.concatenate((blocks, np.empty((end, 3, 3))))
+                    others = longer(others, end, 2 * end)
+                    blocks = _roomier(blocks, end)
                 others[end] = j
-                blocks[end] = out
+                for a in range(3):
+                    for b in range(3):
+                        blocks[end, a, b] = out[a, b]
                 end += 1
                 total = 0.0
                 for a in range(3):
@@ -223,7 +228,18 @@ def _predictive(moved: Any, most: int) -> Any:
     return chosen, starts, others[:end], blocks[:end]
 
 
-@kernel
+@inner
+def _roomier(blocks: Any, size: int) -> Any:
+    """Return a copy of ``size`` blocks (size, 3, 3) with room for as many again."""
+    more = np.empty((2 * size, 3, 3))
+    for k in range(size):
+        for a in range(3):
+            for b in range(3):
+                more[k, a, b] = blocks[k, a, b]
+    return more
+
+
+@inner
 def _insert(cells: Any, best: Any, known: int, cell: int, value: float) -> int:
     """Insert a cell into a list of the best, highest value first; return how many there are."""
     at = known
@@ -263,7 +279,9 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
                 if 0 <= q < p:
                     continue
                 if position[other] >= 0:
-                    out[:] = blocks[position[other]]
+                    for a in range(3):
+                        for b in range(3):
+                            out[a, b] = blocks[position[other], a, b]
                 else:
                     block(moved, j, other, out)
                 for a in range(3):

@@ -17,7 +17,7 @@ from eutely.arrays import pair_list
 from eutely.errors import ProblemError, ReadError
 from eutely.io.limits import PIECE, budget, check_memory, check_regular
 from eutely.io.whole import whole
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.problem import PairProblem
 
 Pairs = list[tuple[int, int, PairProblem]]
@@ -196,7 +196,7 @@ def _count_lines(text: Any) -> Any:
     return counts
 
 
-@kernel
+@inner
 def _skip(text: Any, at: int) -> int:
     """Return the next position without white space."""
     while text[at] in (32, 9, 13):
@@ -204,7 +204,7 @@ def _skip(text: Any, at: int) -> int:
     return at
 
 
-@kernel
+@inner
 def _whole_number(text: Any, at: int) -> Any:
     """Return a whole number and the position after it, or 0 and -1 if there is none."""
     at = _skip(text, at)
@@ -222,7 +222,7 @@ def _whole_number(text: Any, at: int) -> Any:
     return sign * value, at
 
 
-@kernel
+@inner
 def _number(text: Any, at: int) -> Any:
     """Return a decimal number and the position after it, or 0 and -1 if there is none."""
     at = _skip(text, at)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.multi.partition import join, leave
 from eutely.multi.votes import may_meet
 
@@ -43,7 +43,7 @@ def exchange_all(votes: Any, cliques: Any, waiting: Any) -> int:
     count = len(votes.nuclei) - 1
     first = np.full(count, -1, np.int32)
     second = np.full(count, -1, np.int32)
-    gains = np.zeros((count, count), np.int32)
+    gains = np.zeros((count, count))
     inner = np.zeros(len(cliques.labels), np.int32)
     weakest = np.zeros(len(cliques.labels), np.int32)
     sizes = np.zeros(len(cliques.labels), np.int32)
@@ -61,7 +61,7 @@ def exchange_all(votes: Any, cliques: Any, waiting: Any) -> int:
             waiting[a] = False
             number = neighbours(votes, cliques, a, shared, others)
             for k in range(number):
-                b = others[k]
+                b = np.int64(others[k])
                 between = shared[b]
                 shared[b] = 0
                 if waiting[b]:  # it has its own turn
@@ -85,8 +85,8 @@ def exchange_all(votes: Any, cliques: Any, waiting: Any) -> int:
     return total
 
 
-@kernel
-def _inner_votes(votes: Any, cliques: Any, clique: int, inner: Any) -> Any:
+@inner
+def _inner_votes(votes: Any, cliques: Any, clique: Any, inner: Any) -> Any:
     """Count the votes of each member within its clique, into ``inner``.
 
     Returns
@@ -116,8 +116,8 @@ def _inner_votes(votes: Any, cliques: Any, clique: int, inner: Any) -> Any:
     return size, weakest if size > 1 else 0
 
 
-@kernel
-def neighbours(votes: Any, cliques: Any, a: int, shared: Any, others: Any) -> int:
+@inner
+def neighbours(votes: Any, cliques: Any, a: Any, shared: Any, others: Any) -> int:
     """List in ``others`` the cliques that share votes with ``a``; return their number.
 
     ``shared`` (V,) int32 gets the number of votes shared with each of them.
@@ -136,29 +136,29 @@ def neighbours(votes: Any, cliques: Any, a: int, shared: Any, others: Any) -> in
     return number
 
 
-@kernel
+@inner
 def _exchange(
-    votes: Any, cliques: Any, a: int, b: int, first: Any, second: Any, gains: Any, inner: Any
-) -> int:
+    votes: Any, cliques: Any, a: Any, b: Any, first: Any, second: Any, gains: Any, inner: Any
+) -> Any:
     """Make the best exchange between two cliques; return the votes won."""
     present = _members(votes, cliques, a, b, first, second)
-    gain = 0
+    gain = np.int64(0)
     if _may_gain(votes, cliques, present, first, second, b, inner):
         _fill_gains(votes, cliques, present, first, second, a, b, gains)
         if len(votes.allowed) > 0:
             _forbid(votes, present, first, second, gains)
         flipped, most = best_flips(gains, len(present))
-        gain = round(most)
+        gain = np.int64(most)  # a sum of whole numbers
         for k in range(len(flipped)):
             g = present[flipped[k]]
-            _swap(cliques, first[g], second[g], a, b)
+            _swap(cliques, np.int64(first[g]), np.int64(second[g]), a, b)
     for p in range(len(present)):
         first[present[p]] = -1
         second[present[p]] = -1
     return gain
 
 
-@kernel
+@inner
 def _may_gain(
     votes: Any, cliques: Any, present: Any, first: Any, second: Any, b: int, inner: Any
 ) -> bool:
@@ -180,16 +180,39 @@ def _may_gain(
                 if cliques.labels[node] == b:
                     balance[g] += 1
                     balance[votes.specimen[node]] += 1
-    ordered = np.sort(balance[present])
+    heap = np.empty(size, np.int64)
+    for p in range(size):
+        heap[p] = balance[present[p]]
+    for p in range(size // 2 - 1, -1, -1):
+        _sink(heap, p, size)
     total = 0
-    for x in range(1, size // 2 + 1):
-        total += ordered[size - x]
+    for x in range(1, size // 2 + 1):  # the largest first
+        total += heap[0]
         if total + 2 * x * (x - 1) > 0:
             return True
+        heap[0] = heap[size - x]
+        _sink(heap, 0, size - x)
     return False
 
 
-@kernel
+@inner
+def _sink(heap: Any, at: int, size: int) -> None:
+    """Move the value at ``at`` of a binary heap, the largest on top, down to its place."""
+    value = heap[at]
+    while True:
+        down = 2 * at + 1
+        if down >= size:
+            break
+        if down + 1 < size and heap[down + 1] > heap[down]:
+            down += 1
+        if heap[down] <= value:
+            break
+        heap[at] = heap[down]
+        at = down
+    heap[at] = value
+
+
+@inner
 def _fill_gains(
     votes: Any, cliques: Any, present: Any, first: Any, second: Any, a: int, b: int, gains: Any
 ) -> None:
@@ -197,7 +220,8 @@ def _fill_gains(
     place = np.full(len(first), -1, np.int32)
     for p in range(len(present)):
         place[present[p]] = p
-        gains[p, : len(present)] = 0
+        for q in range(len(present)):
+            gains[p, q] = 0.0
     for p in range(len(present)):
         for mine in (first[present[p]], second[present[p]]):
             if mine < 0:
@@ -212,7 +236,7 @@ def _fill_gains(
                     gains[p, place[votes.specimen[node]]] += 1
 
 
-@kernel
+@inner
 def _members(votes: Any, cliques: Any, a: int, b: int, first: Any, second: Any) -> Any:
     """Fill in the members of two cliques by specimen; return the specimens, ascending."""
     node = cliques.heads[a]
@@ -232,7 +256,7 @@ def _members(votes: Any, cliques: Any, a: int, b: int, first: Any, second: Any) 
     return present[:size]
 
 
-@kernel
+@inner
 def _forbid(votes: Any, present: Any, first: Any, second: Any, gains: Any) -> None:
     """Penalise separating two specimens whose nuclei may not be matched crosswise."""
     for p in range(len(present)):
@@ -240,15 +264,15 @@ def _forbid(votes: Any, present: Any, first: Any, second: Any, gains: Any) -> No
             g, h = present[p], present[q]
             meet = True
             if first[g] >= 0 and second[h] >= 0:
-                meet = may_meet(votes, first[g], second[h])
+                meet = may_meet(votes, np.int64(first[g]), np.int64(second[h]))
             if meet and second[g] >= 0 and first[h] >= 0:
-                meet = may_meet(votes, second[g], first[h])
+                meet = may_meet(votes, np.int64(second[g]), np.int64(first[h]))
             if not meet:
                 gains[p, q] -= FORBIDDEN
                 gains[q, p] -= FORBIDDEN
 
 
-@kernel
+@inner
 def best_flips(gains: Any, size: int) -> Any:
     """Flip specimens one by one, the best first, each once; keep the best point of the sequence.
 
@@ -270,7 +294,9 @@ def best_flips(gains: Any, size: int) -> Any:
     for p in range(size):
         for q in range(size):
             change[p] += gains[p, q]
-    side = np.ones(size)
+    side = np.empty(size)
+    for p in range(size):
+        side[p] = 1.0
     order = np.empty(size, np.int32)
     total, best, kept = 0.0, 0.0, 0
     # Flipping a set equals flipping its complement, so half of the sequence is enough.
@@ -290,8 +316,8 @@ def best_flips(gains: Any, size: int) -> Any:
     return order[:kept], best
 
 
-@kernel
-def _swap(cliques: Any, first: int, second: int, a: int, b: int) -> None:
+@inner
+def _swap(cliques: Any, first: Any, second: Any, a: Any, b: Any) -> None:
     """Move ``first`` from clique ``a`` to ``b`` and ``second`` from ``b`` to ``a``; -1 for none."""
     if first >= 0:
         leave(cliques, first)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.multi.votes import may_meet
 
 
@@ -38,20 +38,21 @@ class Partition(NamedTuple):
     cursor: NDArray[np.int64]
 
 
-@kernel
-def empty_partition(count: int) -> Any:
+def empty_partition(count: int) -> Partition:
     """Return a partition in which none of ``count`` nodes has a clique."""
-    return Partition(
-        np.full(count, -1, np.int32),
-        np.full(count, -1, np.int32),
-        np.full(count, -1, np.int32),
-        np.full(count, -1, np.int32),
-        np.zeros(1, np.int64),
-    )
+    labels, heads, following, preceding = (np.full(count, -1, np.int32) for _ in range(4))
+    return Partition(labels, heads, following, preceding, np.zeros(1, np.int64))
 
 
-@kernel
-def leave(cliques: Any, node: int) -> None:
+def single_cliques(count: int) -> Partition:
+    """Return a partition in which each of ``count`` nodes is a clique."""
+    following, preceding = (np.full(count, -1, np.int32) for _ in range(2))
+    numbers = np.arange(count, dtype=np.int32)
+    return Partition(numbers, numbers.copy(), following, preceding, np.zeros(1, np.int64))
+
+
+@inner
+def leave(cliques: Any, node: Any) -> None:
     """Remove ``node`` from its clique, if any."""
     clique = cliques.labels[node]
     if clique < 0:
@@ -66,7 +67,7 @@ def leave(cliques: Any, node: int) -> None:
     cliques.labels[node] = -1
 
 
-@kernel
+@inner
 def empty_clique(cliques: Any) -> int:
     """Return an empty clique; there is one as long as some node has no clique."""
     while cliques.heads[cliques.cursor[0]] >= 0:
@@ -74,8 +75,8 @@ def empty_clique(cliques: Any) -> int:
     return int(cliques.cursor[0])
 
 
-@kernel
-def join(cliques: Any, node: int, clique: int) -> None:
+@inner
+def join(cliques: Any, node: Any, clique: Any) -> None:
     """Add ``node``, which must have no clique, to ``clique``."""
     head = cliques.heads[clique]
     cliques.labels[node] = clique
@@ -88,6 +89,12 @@ def join(cliques: Any, node: int, clique: int) -> None:
 
 @kernel
 def connected(votes: Any, cliques: Any) -> Any:
+    """Split every clique into connected components: see `components`."""
+    return components(votes, cliques)
+
+
+@inner
+def components(votes: Any, cliques: Any) -> Any:
     """Split every clique into connected components; nodes without a clique count as one clique.
 
     Returns
@@ -118,6 +125,21 @@ def connected(votes: Any, cliques: Any) -> Any:
     return parts
 
 
+@inner
+def _by_part(parts: Any) -> Any:
+    """Return (V,) int64, the nodes ordered by part; by number within a part."""
+    first = np.zeros(len(parts) + 1, np.int64)
+    for node in range(len(parts)):
+        first[parts[node] + 1] += 1
+    for part in range(len(parts)):
+        first[part + 1] += first[part]
+    order = np.empty(len(parts), np.int64)
+    for node in range(len(parts)):
+        order[first[parts[node]]] = node
+        first[parts[node]] += 1
+    return order
+
+
 @kernel
 def keep_consistent(votes: Any, cliques: Any) -> int:
     """Make a clique of every consistent connected group, and single cliques of all other nodes.
@@ -126,8 +148,8 @@ def keep_consistent(votes: Any, cliques: Any) -> int:
     other nodes, so it does not affect them. Returns the number of nodes in inconsistent groups.
     """
     count = len(cliques.labels)
-    parts = connected(votes, cliques)
-    order = np.argsort(parts, kind="mergesort")
+    parts = components(votes, cliques)
+    order = _by_part(parts)
     seen = np.full(len(votes.nuclei) - 1, -1, np.int32)
     left = 0
     begin = 0

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from eutely.kernel import kernel
+from eutely.arrays import columns_of
+from eutely.kernel import inner, kernel
 from eutely.multi.partition import empty_clique, join, leave
 from eutely.multi.votes import may_meet
-from eutely.solver.lap_sparse import lap_sparse, transpose
+from eutely.solver.lap_sparse import lap_again
 
 
 @kernel
@@ -24,7 +25,8 @@ def placing_order(votes: Any, lot: Any) -> Any:
     order = np.empty(count, np.int64)
     for at in range(count):
         best = -1
-        for g in lot:
+        for k in range(count):
+            g = lot[k]
             if known[g] >= 0 and (best < 0 or known[g] > known[best]):
                 best = g
         order[at] = best
@@ -60,9 +62,10 @@ def place_all(votes: Any, cliques: Any, present: Any, order: Any, waiting: Any) 
         specimen = order[turn % len(order)]
         turn += 1
         starts, columns, costs, targets, kept = _count(votes, cliques, present, specimen, column)
-        owners, column_starts, column_items = transpose(starts, columns, len(targets))
+        owners, column_starts, column_items = columns_of(starts, columns, len(targets))
         prices = np.zeros(len(targets))
-        chosen, _ = lap_sparse(starts, columns, owners, column_starts, column_items, costs, prices)
+        chosen = np.full(len(starts) - 1, -1, np.int32)
+        lap_again(starts, columns, owners, column_starts, column_items, costs, prices, chosen)
         won = 0.0
         for i in range(len(chosen)):
             if chosen[i] >= 0:
@@ -77,7 +80,7 @@ def place_all(votes: Any, cliques: Any, present: Any, order: Any, waiting: Any) 
     return total
 
 
-@kernel
+@inner
 def _count(votes: Any, cliques: Any, present: Any, specimen: int, column: Any) -> Any:
     """Count the votes of all present specimens for the nuclei of one specimen.
 
@@ -125,7 +128,7 @@ def _count(votes: Any, cliques: Any, present: Any, specimen: int, column: Any) -
             k = columns[at]
             if targets[k] == cliques.labels[node]:
                 kept += tally[k]
-            if _may_join(votes, cliques, present, node, targets[k]):
+            if _may_join(votes, cliques, present, node, np.int64(targets[k])):
                 columns[length] = k
                 costs[length] = -tally[k]
                 length += 1
@@ -136,21 +139,21 @@ def _count(votes: Any, cliques: Any, present: Any, specimen: int, column: Any) -
     return starts, columns[:length], costs[:length], targets[:width], kept
 
 
-@kernel
-def _may_join(votes: Any, cliques: Any, present: Any, node: int, clique: int) -> bool:
+@inner
+def _may_join(votes: Any, cliques: Any, present: Any, node: Any, clique: Any) -> bool:
     """Return whether ``node`` may be matched with all members of ``clique``."""
     if len(votes.allowed) == 0 or cliques.labels[node] == clique:
         return True
-    member = cliques.heads[clique]
+    member = np.int64(cliques.heads[clique])
     while member >= 0:
         other = votes.specimen[member]
         if present[other] and other != votes.specimen[node] and not may_meet(votes, node, member):
             return False
-        member = cliques.following[member]
+        member = np.int64(cliques.following[member])
     return True
 
 
-@kernel
+@inner
 def _put(votes: Any, cliques: Any, specimen: int, chosen: Any, targets: Any, waiting: Any) -> None:
     """Move the nuclei of a specimen to cliques ``targets[chosen]``, to new ones for -1."""
     first = votes.nuclei[specimen]
@@ -161,7 +164,7 @@ def _put(votes: Any, cliques: Any, specimen: int, chosen: Any, targets: Any, wai
             waiting[old] = True
     for i in range(len(chosen)):
         if cliques.labels[first + i] < 0 and chosen[i] >= 0:
-            join(cliques, first + i, targets[chosen[i]])
+            join(cliques, first + i, np.int64(targets[chosen[i]]))
             waiting[targets[chosen[i]]] = True
     # Last, so that no clique counts as empty whose members are about to return.
     for i in range(len(chosen)):

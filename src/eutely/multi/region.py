@@ -10,20 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eutely.kernel import kernel
 from eutely.multi.exchange import exchange_all, neighbours
-from eutely.multi.partition import empty_clique, empty_partition, join, leave
+from eutely.multi.partition import Partition, empty_clique, join, leave, single_cliques
 from eutely.multi.place import place_all, placing_order
-from eutely.multi.votes import Votes, kept_votes
+from eutely.multi.votes import Votes
 from eutely.solver.state import random_bits
 
 NODE = 40
 """Work per node, in votes that take the same time."""
 
 
-@kernel
-def improve(votes: Any, cliques: Any, present: Any, order: Any) -> None:
+def improve(
+    votes: Votes, cliques: Partition, present: NDArray[np.bool_], order: NDArray[np.int64]
+) -> None:
     """Place all specimens, then exchange and place until neither gains.
 
     Parameters: see `place_all`.
@@ -35,8 +37,9 @@ def improve(votes: Any, cliques: Any, present: Any, order: Any) -> None:
             break
 
 
-@kernel
-def renew_regions(votes: Any, cliques: Any, size: int, budget: int, seed: int) -> Any:
+def renew_regions(
+    votes: Votes, cliques: Partition, size: int, budget: int, seed: int
+) -> tuple[int, int]:
     """Rebuild the region around every clique that shares votes with others, most votes first.
 
     Parameters
@@ -61,7 +64,7 @@ def renew_regions(votes: Any, cliques: Any, size: int, budget: int, seed: int) -
     shared = np.zeros(count, np.int32)
     others = np.empty(count, np.int32)
     gain, work = 0, 0
-    for a in np.argsort(-_lost_votes(votes, cliques), kind="mergesort"):
+    for a in np.argsort(-_lost_votes(votes, cliques), kind="stable").tolist():
         if work > budget:
             break
         if cliques.heads[a] < 0:
@@ -94,106 +97,123 @@ def _around(votes: Any, cliques: Any, a: int, size: int, shared: Any, others: An
     region[0] = a
     count, centre = 1, 0
     while centre < count < size:
-        number = neighbours(votes, cliques, region[centre], shared, others)
+        number = neighbours(votes, cliques, np.int64(region[centre]), shared, others)
         centre += 1
-        counts = np.empty(number, np.int64)
-        for k in range(number):
-            counts[k] = -shared[others[k]]
-            shared[others[k]] = 0
-        for k in np.argsort(counts, kind="mergesort"):
+        left = number
+        while left > 0 and count < size:  # the one with most votes next, the first of several
+            best = 0
+            for k in range(1, number):
+                if shared[others[k]] > shared[others[best]]:
+                    best = k
             new = True
-            for member in region[:count]:
-                new &= member != others[k]
-            if new and count < size:
-                region[count] = others[k]
+            for k in range(count):
+                new &= region[k] != others[best]
+            if new:
+                region[count] = others[best]
                 count += 1
+            shared[others[best]] = 0
+            left -= 1
+        for k in range(number):
+            shared[others[k]] = 0
     return region[:count]
 
 
-@kernel
-def _renew(votes: Any, cliques: Any, region: Any, local: Any, state: Any) -> Any:
+def _renew(
+    votes: Votes,
+    cliques: Partition,
+    region: NDArray[np.int32],
+    local: NDArray[np.int32],
+    state: NDArray[np.uint64],
+) -> tuple[int, int]:
     """Solve the region again and keep the better solution; return votes won and work done."""
-    nodes = _nodes(votes, cliques, region)
-    for k in range(len(nodes)):
-        local[nodes[k]] = k
-    part = _part(votes, nodes, local)
-    labels = np.empty(len(nodes), np.int32)
-    for k in range(len(nodes)):
-        labels[k] = cliques.labels[nodes[k]]
-        local[nodes[k]] = -1
-    before = kept_votes(part, labels).sum()
-    solution = empty_partition(len(nodes))
-    for k in range(len(nodes)):
-        join(solution, k, k)
+    nodes = np.sort(_nodes(votes, cliques, region))
+    *fields, before = _part(votes, cliques, nodes, local)
+    part = Votes(*fields, *votes[len(fields) :])
+    solution = single_cliques(len(nodes))
     order = placing_order(part, _shuffled(len(part.nuclei) - 1, state))
     improve(part, solution, np.zeros(len(order), np.bool_), order)
-    after = kept_votes(part, solution.labels).sum()
-    if after > before:
+    won = _kept(part, solution) - before
+    if won > 0:
         _put(cliques, nodes, solution.labels)
-    return max(after - before, 0) // 2, len(part.neighbours) + NODE * len(nodes)
+    return max(int(won), 0) // 2, len(part.neighbours) + NODE * len(nodes)
 
 
 @kernel
 def _nodes(votes: Any, cliques: Any, region: Any) -> Any:
-    """Return the members of all cliques of a region, ascending, and so by specimen."""
+    """Return the members of all cliques of a region."""
     nodes = np.empty(len(region) * (len(votes.nuclei) - 1), np.int32)
     count = 0
-    for clique in region:
-        node = cliques.heads[clique]
+    for k in range(len(region)):
+        node = cliques.heads[region[k]]
         while node >= 0:
             nodes[count] = node
             count += 1
             node = cliques.following[node]
-    return np.sort(nodes[:count])
+    return nodes[:count]
 
 
 @kernel
-def _part(votes: Any, nodes: Any, local: Any) -> Any:
-    """Return the votes among ``nodes``; ``local`` is the position of each node among them."""
+def _part(votes: Any, cliques: Any, nodes: Any, local: Any) -> Any:
+    """Return the first fields of the `Votes` among ``nodes``, and how many votes cliques keep.
+
+    ``nodes`` ascend, and so do their specimens; ``local`` (V,) int32 is a buffer of -1.
+    """
     nuclei = np.zeros(len(votes.nuclei), np.int64)
+    specimen = np.empty(len(nodes), np.int32)
+    row = np.empty(len(nodes), np.int32)
     starts = np.zeros(len(nodes) + 1, np.int64)
     for k in range(len(nodes)):
-        nuclei[votes.specimen[nodes[k]] + 1] += 1
+        local[nodes[k]] = k
+    for k in range(len(nodes)):
+        specimen[k], row[k] = votes.specimen[nodes[k]], votes.row[nodes[k]]
+        nuclei[specimen[k] + 1] += 1
         starts[k + 1] = starts[k]
         for at in range(votes.starts[nodes[k]], votes.starts[nodes[k] + 1]):
             starts[k + 1] += local[votes.neighbours[at]] >= 0
-    neighbours = np.empty(starts[-1], np.int32)
-    length = 0
+    for g in range(len(nuclei) - 1):
+        nuclei[g + 1] += nuclei[g]
+    others = np.empty(starts[-1], np.int32)
+    length, kept = 0, 0
     for k in range(len(nodes)):
         for at in range(votes.starts[nodes[k]], votes.starts[nodes[k] + 1]):
             other = local[votes.neighbours[at]]
             if other >= 0:
-                neighbours[length] = other
+                others[length] = other
                 length += 1
-    return Votes(
-        np.cumsum(nuclei),
-        votes.specimen[nodes],
-        votes.row[nodes],
-        starts,
-        neighbours,
-        votes.pair,
-        votes.allowed,
-        votes.allowed_starts,
-        votes.widths,
-    )
+                kept += cliques.labels[nodes[k]] == cliques.labels[nodes[other]]
+    for k in range(len(nodes)):
+        local[nodes[k]] = -1
+    return nuclei, specimen, row, starts, others, kept
+
+
+@kernel
+def _kept(votes: Any, cliques: Any) -> int:
+    """Return the number of votes within cliques, each counted from both ends."""
+    kept = 0
+    for node in range(len(cliques.labels)):
+        for at in range(votes.starts[node], votes.starts[node + 1]):
+            kept += cliques.labels[node] == cliques.labels[votes.neighbours[at]]
+    return kept
 
 
 @kernel
 def _put(cliques: Any, nodes: Any, labels: Any) -> None:
     """Move ``nodes`` to new cliques, grouped by ``labels`` (numbers below their count)."""
-    for node in nodes:
-        leave(cliques, node)
+    for k in range(len(nodes)):
+        leave(cliques, np.int64(nodes[k]))
     clique = np.full(len(nodes), -1, np.int32)
     for k in range(len(nodes)):
         if clique[labels[k]] < 0:
             clique[labels[k]] = empty_clique(cliques)
-        join(cliques, nodes[k], clique[labels[k]])
+        join(cliques, np.int64(nodes[k]), np.int64(clique[labels[k]]))
 
 
 @kernel
 def _shuffled(count: int, state: Any) -> Any:
     """Return a random order of ``count`` specimens (Fisher and Yates)."""
-    order = np.arange(count)
+    order = np.empty(count, np.int64)
+    for k in range(count):
+        order[k] = k
     for k in range(len(order) - 1, 0, -1):
         j = np.int64(random_bits(state) % np.uint64(k + 1))
         order[k], order[j] = order[j], order[k]

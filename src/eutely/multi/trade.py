@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from eutely.arrays import chosen_items, pair_cost
 from eutely.cliques import UNMATCHED, Cliques
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.multi.exchange import best_flips
 from eutely.multi.joint import MultiProblem
 
@@ -94,13 +94,13 @@ def _parting(
     """Return the saving of matching crosswise instead of straight, for each pair of cliques."""
     saved = np.zeros(len(left_a))
     for k in range(len(left_a)):
-        i, j = left_a[k], left_b[k]
-        now_i, now_j, new_i, new_j = -1, -1, -1, -1
+        i, j = np.int64(left_a[k]), np.int64(left_b[k])
+        now_i, now_j, new_i, new_j = np.int64(-1), np.int64(-1), -1, -1
         if i >= 0:
-            now_i = chosen[i]
+            now_i = np.int64(chosen[i])
             new_i = _candidate(p, i, right_b[k])
         if j >= 0:
-            now_j = chosen[j]
+            now_j = np.int64(chosen[j])
             new_j = _candidate(p, j, right_a[k])
         if (i >= 0 and right_b[k] >= 0 and new_i < 0) or (j >= 0 and right_a[k] >= 0 and new_j < 0):
             saved[k] = -FORBIDDEN
@@ -109,8 +109,8 @@ def _parting(
     return saved
 
 
-@kernel
-def _candidate(p: Any, i: int, right: int) -> int:
+@inner
+def _candidate(p: Any, i: Any, right: Any) -> int:
     """Return the candidate of left node ``i`` with the right node ``right``, or -1."""
     for a in range(p.starts[i], p.starts[i + 1]):
         if p.labels[a] == right:
@@ -118,8 +118,8 @@ def _candidate(p: Any, i: int, right: int) -> int:
     return -1
 
 
-@kernel
-def _cost(p: Any, chosen: Any, i: int, j: int, a: int, b: int) -> float:
+@inner
+def _cost(p: Any, chosen: Any, i: Any, j: Any, a: Any, b: Any) -> float:
     """Return the cost of candidates a of i and b of j (-1: none) given all others chosen."""
     total = 0.0
     for node, item in ((i, a), (j, b)):
@@ -128,7 +128,7 @@ def _cost(p: Any, chosen: Any, i: int, j: int, a: int, b: int) -> float:
             for e in range(p.edge_starts[node], p.edge_starts[node + 1]):
                 other = p.edge_ends[e]
                 if other != i and other != j and chosen[other] >= 0:
-                    total += pair_cost(p, item, chosen[other])
+                    total += pair_cost(p, item, np.int64(chosen[other]))
     if a >= 0 and b >= 0:
         total += pair_cost(p, a, b)
     return total
@@ -150,13 +150,15 @@ def _best(gains: Any, ends: Any, first: Any, second: Any) -> Any:
                 place[g] = size
                 present[size] = g
                 size += 1
-        matrix[:size, :size] = 0.0
+        for p in range(size):
+            for q in range(size):
+                matrix[p, q] = 0.0
         for at in range(len(ends)):
-            g, h = ends[at]
+            g, h = ends[at, 0], ends[at, 1]
             if gains[k, at] != 0.0:
                 matrix[place[g], place[h]] = gains[k, at]
                 matrix[place[h], place[g]] = gains[k, at]
         flipped, saved[k] = best_flips(matrix, size)
-        for p in flipped:
-            swaps[k, present[p]] = True
+        for p in range(len(flipped)):
+            swaps[k, present[flipped[p]]] = True
     return swaps, saved

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.cliques import Matchings
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 
 class Votes(NamedTuple):
@@ -60,8 +60,8 @@ def votes_of(matchings: Matchings, *, sparse: bool = False) -> Votes:
     return Votes(nuclei, specimen, row, starts, neighbours, pair, allowed, begins, widths)
 
 
-@kernel
-def may_meet(votes: Votes, a: int, b: int) -> bool:
+@inner
+def may_meet(votes: Votes, a: Any, b: Any) -> bool:
     """Return whether the nodes ``a`` and ``b`` of two specimens may be in the same clique."""
     if len(votes.allowed) == 0:
         return True
@@ -74,16 +74,6 @@ def may_meet(votes: Votes, a: int, b: int) -> bool:
     column = votes.row[b]
     at = votes.allowed_starts[pair] + votes.row[a] * votes.widths[h] + column // 8
     return bool((votes.allowed[at] >> (column % 8)) & 1)
-
-
-@kernel
-def kept_votes(votes: Any, labels: Any) -> Any:
-    """Return (N,) int64, for each specimen the number of its votes within cliques."""
-    kept = np.zeros(len(votes.nuclei) - 1, np.int64)
-    for node in range(len(labels)):
-        for at in range(votes.starts[node], votes.starts[node + 1]):
-            kept[votes.specimen[node]] += labels[node] == labels[votes.neighbours[at]]
-    return kept
 
 
 @kernel
@@ -103,7 +93,9 @@ def _edges(
     for node in range(len(starts) - 1):
         starts[node + 1] += starts[node]
     neighbours = np.empty(starts[-1], np.int32)
-    free = starts[:-1].copy()
+    free = np.empty(len(starts), np.int64)
+    for node in range(len(starts)):
+        free[node] = starts[node]
     for pair in range(len(pairs)):
         g, h = pairs[pair, 0], pairs[pair, 1]
         for at in range(begins[pair], begins[pair + 1]):

@@ -95,7 +95,10 @@ def _interpolated(values: NDArray[np.float64], index: int) -> tuple[float, float
 def _without_means(points: NDArray[np.float64], width: float) -> NDArray[np.float64]:
     """Subtract from y and z their Gaussian-weighted means; ``points`` ascend in x."""
     count = len(points)
-    result = points.copy()
+    result = np.empty((count, 3))
+    for i in range(count):
+        for a in range(3):
+            result[i, a] = points[i, a]
     first = 0
     for i in range(count):
         while points[first, 0] < points[i, 0] - 4 * width:
@@ -130,8 +133,12 @@ def _nearest_mirrored(
     """
     count, angles = len(points), len(cosines)
     limit = reach * reach
-    nearest = np.full((count, angles), limit)
-    squares = points[:, 1] ** 2 + points[:, 2] ** 2
+    nearest = np.empty((count, angles))
+    squares = np.empty(count)
+    for i in range(count):
+        squares[i] = points[i, 1] * points[i, 1] + points[i, 2] * points[i, 2]
+        for k in range(angles):
+            nearest[i, k] = limit
     for i in range(count):
         x, y, z = points[i, 0], points[i, 1], points[i, 2]
         for j in range(i, count):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import EutelyError
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.specimen import Specimen
 
 log = logging.getLogger("eutely")
@@ -135,7 +135,7 @@ def draw_ellipsoids(
     return drawn
 
 
-@kernel
+@inner
 def squared_depth(
     place: NDArray[np.float64], shrink: NDArray[np.float64], x: int, y: int, z: int
 ) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.solver.lap_sparse import lap_again
 from eutely.solver.state import add_row
 
@@ -39,7 +39,7 @@ def product_of(p: Any, x: Any) -> Any:
     return product
 
 
-@kernel
+@inner
 def frank_wolfe(
     p: Any,
     linear: Any,
@@ -69,8 +69,12 @@ def frank_wolfe(
         number of steps at most.
     """
     count = len(x)
-    gradient = linear + product
-    chosen = corner.copy()
+    gradient = np.empty(count)
+    for a in range(count):
+        gradient[a] = linear[a] + product[a]
+    chosen = np.empty(len(corner), dtype=np.int32)
+    for i in range(len(corner)):
+        chosen[i] = corner[i]
     for _ in range(steps):
         lap_again(
             p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v, chosen
@@ -111,7 +115,7 @@ def frank_wolfe(
     return chosen
 
 
-@kernel
+@inner
 def _spread(p: Any, costs: Any) -> float:
     """Return the mean difference between a candidate's cost and the cheapest of its node."""
     total = 0.0

@@ -16,9 +16,9 @@ from eutely.arrays import Arrays
 from eutely.kernel import kernel
 from eutely.solver.frank_wolfe import barycentre, frank_wolfe, product_of
 from eutely.solver.lap_sparse import bid
-from eutely.solver.local import search_around
+from eutely.solver.local import local_search
 from eutely.solver.merge import merge
-from eutely.solver.state import State, cost_of, switch, uniform, used
+from eutely.solver.state import State, add_row, cost_of, switch, uniform, used
 
 POOL = 4
 """Number of proposals that are kept for later merges."""
@@ -72,8 +72,7 @@ def new_search(p: Arrays) -> Search:
     )
 
 
-@kernel
-def from_barycentre(p: Any, search: Any, steps: int, bonus: float) -> State:
+def from_barycentre(p: Arrays, search: Search, steps: int, bonus: float) -> State:
     """Return the matching reached by Frank-Wolfe from the barycentre of the candidates.
 
     Parameters
@@ -88,70 +87,97 @@ def from_barycentre(p: Any, search: Any, steps: int, bonus: float) -> State:
         subtracted from all linear costs meanwhile, so that more nodes are matched.
     """
     corner = np.full(len(p.starts) - 1, -1, dtype=np.int32)
-    return _relaxed(
-        p,
-        search,
-        steps,
-        p.linear - bonus,
-        search.middle.copy(),
-        search.middle_product.copy(),
-        corner,
-        np.zeros(len(p.linear)),
-    )
+    start = search.middle.copy(), search.middle_product.copy(), corner, np.zeros(len(p.linear))
+    return _from(p, search, steps, p.linear - bonus, *start)
 
 
-@kernel
-def from_linear(p: Any, search: Any, steps: int) -> State:
+def from_linear(p: Arrays, search: Search, steps: int) -> State:
     """Return the matching reached by Frank-Wolfe from a good assignment of linear costs only.
 
     Parameters: see `from_barycentre`. The assignment is made without augmenting paths, which cost
     more than they are worth for a start.
     """
-    corner = np.full(len(p.starts) - 1, -1, dtype=np.int32)
-    taken = np.full(len(p.column_starts) - 1, -1, dtype=np.int32)
-    bid(p.starts, p.labels, p.owners, p.linear, search.prices, corner, taken)
-    x = np.zeros(len(p.linear))
-    for i in range(len(corner)):
-        if corner[i] >= 0:
-            x[corner[i]] = 1.0
-    product = product_of(p, x)
-    return _relaxed(p, search, steps, p.linear.copy(), x, product, corner, product.copy())
+    corner, x, product = first_bids(p, search.prices)
+    return _from(p, search, steps, p.linear.copy(), x, product, corner, product.copy())
 
 
 @kernel
-def _relaxed(
+def first_bids(p: Any, prices: Any) -> Any:
+    """Return an assignment by bids alone, (n_left,) int32, as a point (c,), and Q times it."""
+    corner = np.full(len(p.starts) - 1, -1, dtype=np.int32)
+    taken = np.full(len(p.column_starts) - 1, -1, dtype=np.int32)
+    bid(p.starts, p.labels, p.owners, p.linear, prices, corner, taken)
+    x = np.zeros(len(p.linear))
+    product = np.zeros(len(x))
+    for i in range(len(corner)):
+        a = np.int64(corner[i])
+        if a >= 0:
+            x[a] = 1.0
+            add_row(p, a, 1.0, product)
+    return corner, x, product
+
+
+def _from(p: Arrays, search: Search, steps: int, *start: NDArray[Any]) -> State:
+    """Return the matching reached from the point ``start``, all nodes searched: see `relaxed`."""
+    nobody = np.full(len(p.starts) - 1, -2, dtype=np.int32)
+    buffers = search.queue, search.waiting
+    state: State = relaxed(p, *start, search.prices, steps, nobody, *buffers)  # type: ignore[call-arg]
+    return state
+
+
+@kernel
+def relaxed(
     p: Any,
-    search: Any,
-    steps: int,
     linear: Any,
     x: Any,
     product: Any,
     corner: Any,
     corner_product: Any,
+    prices: Any,
+    steps: Any,
+    origin: Any,
+    queue: Any,
+    waiting: Any,
 ) -> State:
-    """Return the matching reached by Frank-Wolfe and local search; see `frank_wolfe`."""
-    chosen = frank_wolfe(p, linear, x, product, corner, corner_product, search.prices, steps)
-    state = settled(p, corner, corner_product, chosen)
-    for i in range(len(chosen)):
-        search.changed[i] = i
-    search_around(p, state, search.changed, len(chosen), search.queue, search.waiting)
-    return state
+    """Return the matching reached by Frank-Wolfe and local search.
 
-
-@kernel
-def settled(p: Any, corner: Any, corner_product: Any, chosen: Any) -> State:
-    """Return the state of ``chosen``, derived from that of a similar matching ``corner``."""
-    state = State(corner, used(p, corner), p.linear + corner_product)
+    Parameters
+    ----------
+    p, linear, x, product, corner, corner_product, prices, steps
+        see `frank_wolfe`.
+    origin
+        (n_left,) int32, the local search begins with the nodes that differ from it.
+    queue, waiting
+        buffers, see `Search`.
+    """
+    chosen = frank_wolfe(p, linear, x, product, corner, corner_product, prices, steps)
+    marginal = np.empty(len(corner_product))
+    for a in range(len(marginal)):
+        marginal[a] = p.linear[a] + corner_product[a]
+    state = State(corner, used(p, corner), marginal)
     switch(p, state, chosen)
+    count = 0
+    for i in range(len(chosen)):
+        if chosen[i] != origin[i]:
+            queue[count] = i
+            waiting[i] = True
+            count += 1
+    local_search(p, state, queue, waiting, count)
     return state
 
 
 @kernel
-def take_over(p: Any, state: Any, search: Any, other: Any) -> bool:
-    """Merge ``other`` into ``state``, search around the changes; return whether there are any."""
-    count = merge(p, state, other, search.changed)
-    search_around(p, state, search.changed, count, search.queue, search.waiting)
-    return count > 0
+def take_over(p: Any, state: Any, other: Any, changed: Any, queue: Any, waiting: Any) -> Any:
+    """Merge ``other`` into ``state`` and search around the changes.
+
+    Returns the number of nodes that the merge changed, and the objective. Buffers: see `Search`.
+    """
+    count = merge(p, state, other, changed)
+    for k in range(count):
+        queue[k] = changed[k]
+        waiting[changed[k]] = True
+    local_search(p, state, queue, waiting, count)
+    return count, cost_of(p, state)
 
 
 def margin(p: Arrays, state: State) -> float:
@@ -178,8 +204,12 @@ def next_best(p: Any, state: Any) -> Any:
 
 @kernel
 def perturbed(p: Any, state: Any, strength: float, random: Any) -> Any:
-    """Return linear costs with some chosen candidates raised, and the matching as (c,) 0 or 1."""
-    linear = p.linear.copy()
+    """Return linear costs with some chosen candidates raised, the matching x (c,), and Q x."""
+    linear = np.empty(len(p.linear))
+    product = np.empty(len(linear))
+    for a in range(len(linear)):
+        linear[a] = p.linear[a]
+        product[a] = state.marginal[a] - p.linear[a]
     x = np.zeros(len(linear))
     for i in range(len(state.chosen)):
         a = state.chosen[i]
@@ -187,20 +217,18 @@ def perturbed(p: Any, state: Any, strength: float, random: Any) -> Any:
             x[a] = 1.0
             if uniform(random) < SHARE:
                 linear[a] += strength * uniform(random)
-    return linear, x
+    return linear, x, product
 
 
-@kernel
 def fusion_round(
-    p: Any,
-    state: Any,
-    origin: Any,
-    search: Any,
-    strength: float,
-    steps: int,
-    random: Any,
+    p: Arrays,
+    state: State,
+    origin: State,
+    search: Search,
+    work: tuple[float, int],
+    random: NDArray[np.uint64],
     number: int,
-) -> Any:
+) -> tuple[float, State]:
     """Improve ``state`` by one proposal; return its objective and the proposal, also a state.
 
     Parameters
@@ -213,28 +241,23 @@ def fusion_round(
         where the proposal starts: ``state`` itself or another state.
     search
         state of the search, changed.
-    strength
-        largest amount by which the proposal raises the cost of a chosen candidate.
-    steps
+    work
+        largest amount by which the proposal raises the cost of a chosen candidate, and
         Frank-Wolfe steps at most.
     random
         (1,) uint64, see `eutely.solver.state.stream`.
     number
         of this round, from 0.
     """
-    linear, x = perturbed(p, origin, strength, random)
-    product = origin.marginal - p.linear
-    corner, corner_product = origin.chosen.copy(), product.copy()
-    chosen = frank_wolfe(p, linear, x, product, corner, corner_product, search.prices.copy(), steps)
-    proposal = settled(p, corner, corner_product, chosen)
-    count = 0
-    for i in range(len(chosen)):
-        if chosen[i] != origin.chosen[i]:
-            search.changed[count] = i
-            count += 1
-    search_around(p, proposal, search.changed, count, search.queue, search.waiting)
-    if take_over(p, state, search, proposal.chosen):
+    strength, steps = work
+    buffers = search.queue, search.waiting
+    linear, x, product = perturbed(p, origin, strength, random)
+    start = linear, x, product, origin.chosen.copy(), product.copy(), search.prices.copy()
+    proposal: State = relaxed(p, *start, steps, origin.chosen, *buffers)
+    count, cost = take_over(p, state, proposal.chosen, search.changed, *buffers)
+    if count:
         for back in range(1, min(number, POOL) + 1):
-            take_over(p, state, search, search.pool[(number - back) % POOL])
+            other = search.pool[(number - back) % POOL]
+            _, cost = take_over(p, state, other, search.changed, *buffers)
     search.pool[number % POOL] = proposal.chosen
-    return cost_of(p, state), proposal
+    return cost, proposal

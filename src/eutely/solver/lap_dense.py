@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 BIDS = 6
 """Mean bids per row before the rows still without a column are left to augmenting paths."""
@@ -54,14 +54,16 @@ def lap_dense(costs: Any) -> Any:
     return columns, u, v
 
 
-@kernel
+@inner
 def _bid(costs: Any, v: Any, columns: Any, rows: Any) -> Any:
     """Let each row outbid the owner of its best column by the margin to its second best.
 
     Returns the rows that are left to augmenting paths, and their number.
     """
     n, m = costs.shape
-    waiting = np.arange(n - 1, -1, -1).astype(np.int32)
+    waiting = np.empty(n, dtype=np.int32)
+    for i in range(n):
+        waiting[i] = n - 1 - i
     free = np.empty(n, dtype=np.int32)
     count, frees = n, 0
     bids = BIDS * n
@@ -96,7 +98,7 @@ def _bid(costs: Any, v: Any, columns: Any, rows: Any) -> Any:
     return free, frees
 
 
-@kernel
+@inner
 def _augment(
     costs: Any,
     v: Any,

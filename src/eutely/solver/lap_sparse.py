@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eutely.arrays import transpose as transpose  # callers of lap_sparse need it
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 BIDS = 6
 """Mean bids per row before the rows still without a column are left to augmenting paths."""
@@ -53,7 +53,7 @@ def lap_sparse(
     return chosen, u
 
 
-@kernel
+@inner
 def lap_again(
     starts: Any,
     labels: Any,
@@ -73,13 +73,17 @@ def lap_again(
     taken = np.full(m, -1, dtype=np.int32)
     free, count = bid(starts, labels, owners, costs, v, chosen, taken)
     longest = max(n, m)
-    distance = np.full(longest, np.inf)
+    distance = np.empty(longest)
+    for i in range(longest):
+        distance[i] = np.inf
     before = np.empty(longest, dtype=np.int32)
     touched = np.empty(longest, dtype=np.int32)
     done = np.zeros(longest, dtype=np.bool_)
     keys = np.empty(len(labels) + 1)
     nodes = np.empty(len(labels) + 1, dtype=np.int32)
-    rows = np.arange(len(labels)).astype(np.int32)
+    rows = np.empty(len(labels), dtype=np.int32)
+    for k in range(len(labels)):
+        rows[k] = k
     work = (distance, before, touched, done, keys, nodes)
     for k in range(count):
         augment(starts, rows, owners, labels, costs, chosen, taken, v, np.int64(free[k]), work)
@@ -98,7 +102,7 @@ def lap_again(
     return u
 
 
-@kernel
+@inner
 def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, taken: Any) -> Any:
     """Let each row outbid the owner of its best column by the margin to its second best.
 
@@ -161,7 +165,7 @@ def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, 
     return free, frees
 
 
-@kernel
+@inner
 def augment(
     starts: Any,
     items: Any,
@@ -254,7 +258,7 @@ def augment(
         end = there[last]
 
 
-@kernel
+@inner
 def _push(keys: Any, nodes: Any, size: int, key: float, node: int) -> int:
     """Add to a binary heap, which must have room; return the new size."""
     at = size
@@ -270,7 +274,7 @@ def _push(keys: Any, nodes: Any, size: int, key: float, node: int) -> int:
     return size + 1
 
 
-@kernel
+@inner
 def _pop(keys: Any, nodes: Any, size: int) -> int:
     """Remove the smallest key of a binary heap; return the new size."""
     size -= 1

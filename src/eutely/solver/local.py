@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from eutely.arrays import block
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.solver.state import change
 
 TOLERANCE = 1e-7
 """Smallest improvement that counts, relative to the costs compared."""
 
 
-@kernel
+@inner
 def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> None:
     """Improve ``state`` until no move of any node improves it.
 
@@ -34,8 +34,9 @@ def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> No
     n = len(queue)
     widest = 0
     # With quadratic costs >= 0, a candidate never costs less than its linear cost.
-    floors = np.full(n, 0.0 if p.lowest[0] >= 0.0 else -np.inf)
+    floors = np.empty(n)
     for node in range(n):
+        floors[node] = 0.0 if p.lowest[0] >= 0.0 else -np.inf
         widest = max(widest, p.starts[node + 1] - p.starts[node])
         for a in range(p.starts[node], p.starts[node + 1]):
             floors[node] = min(floors[node], p.linear[a])
@@ -52,7 +53,7 @@ def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> No
             continue
         old = np.int64(state.chosen[i])
         if k >= 0:
-            change(p, state, k, -1)
+            change(p, state, k, np.int64(-1))
             change(p, state, i, b)
             if d >= 0:
                 change(p, state, k, d)
@@ -64,7 +65,7 @@ def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> No
         size = _wake(p, i, old, queue, waiting, head, size)
 
 
-@kernel
+@inner
 def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int) -> int:
     """Queue node ``i``, its neighbours, and all nodes with the right node of ``a`` unless -1."""
     n = len(queue)
@@ -89,7 +90,7 @@ def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int
     return size
 
 
-@kernel
+@inner
 def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, old: Any, new: Any) -> Any:
     """Return (candidate for i or -1, node k it is taken from or -1, candidate for k or -1).
 

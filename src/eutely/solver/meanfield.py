@@ -173,8 +173,10 @@ def _against(rules: Rules, crowd: Crowd, taken: NDArray[np.float64]) -> Rules:
 @kernel
 def predict(means: Any, neighbours: Any, predictors: Any, places: Any) -> Any:
     """Return (m, 3), the expected place of each cell when all others are at ``places``."""
-    expected = means.copy()
+    expected = np.empty((len(means), 3))
     for i in range(len(means)):
+        for a in range(3):
+            expected[i, a] = means[i, a]
         for k in range(neighbours.shape[1]):
             j = neighbours[i, k]
             if j < 0:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from eutely.arrays import pair_cost
-from eutely.kernel import kernel
+from eutely.kernel import inner
 from eutely.solver.state import change
 
 
-@kernel
+@inner
 def merge(p: Any, state: Any, other: Any, changed: Any) -> int:
     """Switch those parts of ``state`` to ``other`` that together lower the objective most.
 
@@ -51,25 +51,27 @@ def merge(p: Any, state: Any, other: Any, changed: Any) -> int:
     return count
 
 
-@kernel
-def _root(parent: Any, i: int) -> int:
+@inner
+def _root(parent: Any, i: Any) -> Any:
     while parent[i] != i:
         parent[i] = parent[parent[i]]
-        i = parent[i]
+        i = np.int64(parent[i])
     return i
 
 
-@kernel
+@inner
 def _parts(p: Any, state: Any, other: Any) -> Any:
     """Return the part of each left node (-1 where the matchings agree), and the number of parts."""
     n = len(other)
-    parent = np.arange(n).astype(np.int32)
+    parent = np.empty(n, dtype=np.int32)
+    for i in range(n):
+        parent[i] = i
     for i in range(n):
         b = other[i]
         if b >= 0 and b != state.chosen[i]:
             rival = state.taken[p.labels[b]]
             if rival >= 0:
-                parent[_root(parent, i)] = _root(parent, p.owners[rival])
+                parent[_root(parent, i)] = _root(parent, np.int64(p.owners[rival]))
     part = np.full(n, -1, dtype=np.int32)
     count = 0
     for i in range(n):
@@ -82,12 +84,12 @@ def _parts(p: Any, state: Any, other: Any) -> Any:
     return part, count
 
 
-@kernel
-def _cost(p: Any, a: int, b: int) -> float:
+@inner
+def _cost(p: Any, a: Any, b: Any) -> float:
     return pair_cost(p, a, b) if a >= 0 and b >= 0 else 0.0
 
 
-@kernel
+@inner
 def _binary_problem(p: Any, state: Any, other: Any, part: Any, parts: int) -> Any:
     """Return the change of cost by each part, and the extra change by two parts (as lists)."""
     gains = np.zeros(parts)
@@ -106,7 +108,7 @@ def _binary_problem(p: Any, state: Any, other: Any, part: Any, parts: int) -> An
     for i in range(len(part)):
         if part[i] < 0:
             continue
-        a, b = state.chosen[i], other[i]
+        a, b = np.int64(state.chosen[i]), np.int64(other[i])
         gains[part[i]] += (state.marginal[b] if b >= 0 else 0.0) - (
             state.marginal[a] if a >= 0 else 0.0
         )
@@ -114,7 +116,7 @@ def _binary_problem(p: Any, state: Any, other: Any, part: Any, parts: int) -> An
             j = p.edge_ends[e]
             if j <= i or part[j] < 0:
                 continue
-            c, d = state.chosen[j], other[j]
+            c, d = np.int64(state.chosen[j]), np.int64(other[j])
             cross = _cost(p, b, d) - _cost(p, b, c) - _cost(p, a, d) + _cost(p, a, c)
             if part[i] == part[j]:
                 gains[part[i]] += cross
@@ -127,7 +129,9 @@ def _binary_problem(p: Any, state: Any, other: Any, part: Any, parts: int) -> An
         sizes[k + 1] += sizes[k]
     ends = np.empty(2 * count, dtype=np.int32)
     weights = np.empty(2 * count)
-    fill = sizes.copy()
+    fill = np.empty(parts + 1, dtype=np.int32)
+    for k in range(parts + 1):
+        fill[k] = sizes[k]
     for k in range(count):
         f, s = first[k], second[k]
         ends[fill[f]], weights[fill[f]] = s, extra[k]
@@ -137,7 +141,7 @@ def _binary_problem(p: Any, state: Any, other: Any, part: Any, parts: int) -> An
     return gains, sizes, ends, weights
 
 
-@kernel
+@inner
 def best_flips(gains: Any, starts: Any, ends: Any, weights: Any) -> Any:
     """Return the switches (m,) bool with the lowest sum.
 
@@ -154,7 +158,9 @@ def best_flips(gains: Any, starts: Any, ends: Any, weights: Any) -> Any:
     m = len(gains)
     low = np.zeros(m, dtype=np.bool_)
     _tabu(gains, starts, ends, weights, low)
-    high = np.ones(m, dtype=np.bool_)
+    high = np.zeros(m, dtype=np.bool_)
+    for k in range(m):
+        high[k] = True
     _tabu(gains, starts, ends, weights, high)
     group = np.empty(m, dtype=np.int32)
     seen = np.zeros(m, dtype=np.bool_)
@@ -188,20 +194,21 @@ def best_flips(gains: Any, starts: Any, ends: Any, weights: Any) -> Any:
     return low
 
 
-@kernel
+@inner
 def _tabu(gains: Any, starts: Any, ends: Any, weights: Any, on: Any) -> None:
     """Lower the sum from the switches ``on`` by flips; a flipped one is fixed for some steps."""
     m = len(gains)
-    best = on.copy()
+    best = np.zeros(m, dtype=np.bool_)
     delta = np.empty(m)  # change by flipping each switch now
     for k in range(m):
+        best[k] = on[k]
         delta[k] = gains[k]
         for e in range(starts[k], starts[k + 1]):
             if on[ends[e]]:
                 delta[k] += weights[e]
         if on[k]:
             delta[k] = -delta[k]
-    until = np.zeros(m, dtype=np.int64)
+    until = np.zeros(m, dtype=np.int32)
     value, lowest = 0.0, -1e-9
     since, step = 0, 0
     patience = min(m + 10, 1000)
@@ -225,6 +232,8 @@ def _tabu(gains: Any, starts: Any, ends: Any, weights: Any, on: Any) -> None:
             delta[j] += sign * weights[k] * (-1.0 if on[j] else 1.0)
         if value < lowest:
             lowest = value - 1e-9 * (1.0 + abs(value))
-            best[:] = on
+            for k in range(m):
+                best[k] = on[k]
             since = 0
-    on[:] = best
+    for k in range(m):
+        on[k] = best[k]

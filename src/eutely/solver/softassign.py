@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eutely.candidates import PairCosts
 from eutely.costs.grid import Grid
 from eutely.costs.near import grid_or_none, within
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 REACH, FAR_REACH = 40.0, 400.0
 """Squared distance, in variances times temperature, beyond which a point has no share."""
@@ -226,9 +226,18 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int, sweeps
     after ``sweeps``, or when rows have settled after more than `SWEEPS`.
     """
     m = len(starts) - 1
-    slack = np.sqrt(spare.mean()) if m else 1.0
-    left = np.ones(m)
-    right = np.ones(count)
+    slack = 1.0
+    if m > 0:
+        total = 0.0
+        for i in range(m):
+            total += spare[i]
+        slack = np.sqrt(total / m)
+    left = np.empty(m)
+    for i in range(m):
+        left[i] = 1.0
+    right = np.empty(count)
+    for j in range(count):
+        right[j] = 1.0
     for sweep in range(sweeps):
         change = 0.0
         for i in range(m):
@@ -237,7 +246,8 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int, sweeps
                 total += values[at] * right[items[at]]
             change = max(change, abs(1 / total - left[i]) * total)
             left[i] = 1 / total
-        right[:] = slack
+        for j in range(count):
+            right[j] = slack
         for i in range(m):
             for at in range(starts[i], starts[i + 1]):
                 right[items[at]] += values[at] * left[i]
@@ -250,7 +260,7 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int, sweeps
             values[at] *= left[i] * right[items[at]]
 
 
-@kernel
+@inner
 def student(distance: float, freedom: float) -> float:
     """Return minus the log-density, up to a constant, at a squared Mahalanobis distance in 3D."""
     if freedom == np.inf:
@@ -258,7 +268,7 @@ def student(distance: float, freedom: float) -> float:
     return float(0.5 * (freedom + 3) * np.log1p(distance / freedom))
 
 
-@kernel
+@inner
 def _squared(whitening: Any, place: Any, point: Any) -> float:
     total = 0.0
     for a in range(3):
@@ -299,15 +309,16 @@ def squared_distances(places: Any, whitening: Any, points: Any) -> Any:
 @kernel
 def mean_points(shares: Any, points: Any, places: Any) -> Any:
     """Return (m, 3): the mean point of each centre; its place stands for the share it lacks."""
-    means = np.empty((len(places), 3))
+    means = np.zeros((len(places), 3))
     for i in range(len(places)):
         total = 0.0
-        mean = np.zeros(3)
         for at in range(shares.starts[i], shares.starts[i + 1]):
             total += shares.values[at]
-            mean += shares.values[at] * points[shares.points[at]]
+            for a in range(3):
+                means[i, a] += shares.values[at] * points[shares.points[at], a]
         lack = max(0.0, 1 - total)
-        means[i] = (mean + lack * places[i]) / (total + lack)
+        for a in range(3):
+            means[i, a] = (means[i, a] + lack * places[i, a]) / (total + lack)
     return means
 
 
@@ -318,9 +329,12 @@ def mean_places(shares: Any, places: Any, count: int) -> Any:
     weights = np.zeros(count)
     for i in range(len(places)):
         for at in range(shares.starts[i], shares.starts[i + 1]):
-            weights[shares.points[at]] += shares.values[at]
-            means[shares.points[at]] += shares.values[at] * places[i]
+            j = shares.points[at]
+            weights[j] += shares.values[at]
+            for a in range(3):
+                means[j, a] += shares.values[at] * places[i, a]
     for j in range(count):
-        if weights[j] > 0:
-            means[j] /= weights[j]
+        for a in range(3):
+            if weights[j] > 0:
+                means[j, a] /= weights[j]
     return means, weights

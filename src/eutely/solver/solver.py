@@ -216,10 +216,10 @@ def _search(
     if first is None:
         state: State = from_barycentre(p, search, work.steps, 0.0)
         if work.starts > 1 and time.perf_counter() < deadline:
-            take_over(p, state, search, from_linear(p, search, work.steps).chosen)
+            _merge(p, state, search, from_linear(p, search, work.steps))
         if work.starts > 2 and time.perf_counter() < deadline and (state.chosen < 0).any():
             bonus = STRENGTH * margin(p, state)
-            take_over(p, state, search, from_barycentre(p, search, work.steps, bonus).chosen)
+            _merge(p, state, search, from_barycentre(p, search, work.steps, bonus))
     else:
         state = new_state(p, first)
         nodes = np.arange(len(first), dtype=np.int32)
@@ -238,11 +238,15 @@ def _search(
             state,
             origin,
             search,
-            scale * STRENGTH,
-            work.round_steps,
+            (scale * STRENGTH, work.round_steps),
             stream(seed, number),
             number,
         )
         since = 0 if cost < best - GAIN * scale else since + 1
         best = min(best, cost)
     return state.chosen
+
+
+def _merge(p: Arrays, state: State, search: Search, other: State) -> None:
+    """Improve ``state`` by what is better in ``other``."""
+    take_over(p, state, other.chosen, search.changed, search.queue, search.waiting)

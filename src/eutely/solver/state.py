@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 
 class State(NamedTuple):
@@ -33,7 +33,7 @@ class State(NamedTuple):
     marginal: NDArray[np.float64]
 
 
-@kernel
+@inner
 def add_row(p: Any, a: Any, scale: float, out: Any) -> None:
     """Add ``scale`` times the quadratic costs of candidate ``a`` to ``out`` (c,)."""
     if len(p.row_items) == 0:
@@ -56,14 +56,18 @@ def add_row(p: Any, a: Any, scale: float, out: Any) -> None:
 @kernel
 def new_state(p: Any, chosen: Any) -> State:
     """Return the state of a matching, given as the candidate of each left node."""
-    marginal = p.linear.copy()
+    marginal = np.empty(len(p.linear))
+    for a in range(len(marginal)):
+        marginal[a] = p.linear[a]
+    mine = np.empty(len(chosen), dtype=np.int32)
     for i in range(len(chosen)):
+        mine[i] = chosen[i]
         if chosen[i] >= 0:
             add_row(p, np.int64(chosen[i]), 1.0, marginal)
-    return State(chosen.copy(), used(p, chosen), marginal)
+    return State(mine, used(p, chosen), marginal)
 
 
-@kernel
+@inner
 def change(p: Any, state: Any, i: Any, b: Any) -> None:
     """Let left node ``i`` use candidate ``b``, or none if -1; its right node must be free."""
     a = np.int64(state.chosen[i])
@@ -77,7 +81,7 @@ def change(p: Any, state: Any, i: Any, b: Any) -> None:
     state.chosen[i] = b
 
 
-@kernel
+@inner
 def cost_of(p: Any, state: Any) -> float:
     """Return the objective: half of the marginal and half of the linear costs."""
     total = 0.0
@@ -88,7 +92,7 @@ def cost_of(p: Any, state: Any) -> float:
     return total
 
 
-@kernel
+@inner
 def used(p: Any, chosen: Any) -> Any:
     """Return the candidate that uses each right node, or -1: (n_right,) int32."""
     taken = np.full(len(p.column_starts) - 1, -1, dtype=np.int32)
@@ -98,7 +102,7 @@ def used(p: Any, chosen: Any) -> Any:
     return taken
 
 
-@kernel
+@inner
 def switch(p: Any, state: Any, chosen: Any) -> None:
     """Change ``state`` to the matching ``chosen`` (n_left,) int32."""
     for i in range(len(chosen)):
@@ -115,13 +119,13 @@ def stream(seed: int, number: int) -> NDArray[np.uint64]:
     return state.astype(np.uint64)
 
 
-@kernel
+@inner
 def uniform(state: Any) -> float:
     """Return a random number in [0, 1) and advance ``state``."""
     return float(random_bits(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@kernel
+@inner
 def random_bits(state: Any) -> Any:
     """Return 64 random bits, uint64, and advance ``state`` (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)

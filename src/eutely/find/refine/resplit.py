@@ -25,7 +25,7 @@ from eutely.config.model import Estimate
 from eutely.estimate import joint_gaussians
 from eutely.execute import Executor
 from eutely.features import discriminating_scores
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.solver.meanfield import Field, relax
 from eutely.solver.softassign import Rules, centres_of
 
@@ -196,7 +196,10 @@ def _best_orders(
         # Many templates give one and the same start.
         again = False
         for earlier in range(number + 1):
-            again = again or (starts[earlier] == start).all()
+            same = True
+            for one in range(count):
+                same = same and starts[earlier, one] == start[one]
+            again = again or same
         if again:
             continue
         cost, refined = _refined(places, orders, start, prior, weight, freedom)
@@ -206,34 +209,42 @@ def _best_orders(
     return before - lowest, best
 
 
-@kernel
+@inner
 def _refined(
     places: Any, orders: Any, start: Any, prior: Any, weight: float, freedom: float
 ) -> Any:
     """Alternate between the Student-t distribution of a group and the order of each specimen."""
     count, cells, wide = places.shape[0], orders.shape[1], places.shape[2]
     size = wide * cells
-    chosen = start.copy()
-    best = start.copy()
+    chosen = np.empty(count, np.int64)
+    best = np.empty(count, np.int64)
+    for one in range(count):
+        chosen[one] = best[one] = start[one]
     lowest = np.inf
     rows = np.empty((count, size))
-    weights = np.ones(count)
-    away = np.empty(size)
+    weights = np.empty(count)
+    mean, away = np.empty(size), np.empty(size)
+    covariance = np.empty((size, size))
+    white = np.zeros((size, size))
     for _ in range(PASSES):
         for one in range(count):
             for a in range(cells):
                 for c in range(wide):
                     rows[one, wide * a + c] = places[one, orders[chosen[one], a], c]
-        mean = np.zeros(size)
-        white = np.zeros((size, size))
-        weights[:] = 1.0
+        for one in range(count):
+            weights[one] = 1.0
         for _ in range(3):
-            mean[:] = 0.0
+            total = 0.0
+            for a in range(size):
+                mean[a] = 0.0
+                for b in range(size):
+                    covariance[a, b] = weight * prior[a, b]
             for one in range(count):
+                total += weights[one]
                 for a in range(size):
                     mean[a] += weights[one] * rows[one, a]
-            mean /= weights.sum()
-            covariance = weight * prior
+            for a in range(size):
+                mean[a] /= total
             for one in range(count):
                 for a in range(size):
                     away[a] = rows[one, a] - mean[a]
@@ -243,7 +254,10 @@ def _refined(
             for a in range(size):
                 for b in range(a):
                     covariance[b, a] = covariance[a, b]
-            root = np.linalg.cholesky(covariance / (weight + count))
+            for a in range(size):
+                for b in range(size):
+                    covariance[a, b] /= weight + count
+            root = np.linalg.cholesky(covariance)
             white = np.ascontiguousarray(np.linalg.inv(root))
             for one in range(count):
                 for a in range(size):
@@ -271,13 +285,14 @@ def _refined(
             chosen[one] = choice
         if total < lowest - 1e-9:
             lowest = total
-            best = chosen.copy()
+            for one in range(count):
+                best[one] = chosen[one]
         if not changed:
             break
     return lowest, best
 
 
-@kernel
+@inner
 def _lower_squared(white: Any, away: Any) -> float:
     """Return the squared length of ``white @ away`` for a lower triangle."""
     total = 0.0
