@@ -11,6 +11,7 @@ from eutely.cli.atlas import group as atlas_group
 from eutely.cli.build import build, demo
 from eutely.cli.check import check
 from eutely.cli.common import err, say, with_memory_limit
+from eutely.cli.compare import compare
 from eutely.cli.extract import extract, transfer
 from eutely.cli.images import with_images
 from eutely.cli.naming import evaluate, name
@@ -21,8 +22,8 @@ from eutely.cli.solve import match, solve
 from eutely.errors import EutelyError
 
 COMMANDS = (
-    demo, simulate, extract, check, build, name, annotate, evaluate, atlases, view, report, config,
-    transfer, match, solve,
+    demo, simulate, extract, check, build, name, annotate, evaluate, compare, atlases, view,
+    report, config, transfer, match, solve,
 )  # fmt: skip
 """In the order of the help text."""
 
