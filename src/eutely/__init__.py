@@ -1,10 +1,10 @@
 """eutely names every cell of an animal without a single training label."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from eutely.annotation import Annotation
     from eutely.atlas import Atlas
     from eutely.comparison import Comparison, Design
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from eutely.tasks.compare import compare
     from eutely.tasks.evaluate import evaluate, name
     from eutely.tasks.match import match
-
-__version__ = version("eutely")
 
 _HOMES = {
     "Annotation": "annotation",
@@ -73,6 +71,10 @@ __all__ = [
 
 def __getattr__(key: str) -> Any:
     """Import a public name when it is first used: compiled code takes its time."""
+    if key == "__version__":
+        from importlib.metadata import version
+
+        return version("eutely")
     if key in _HOMES:
         return getattr(import_module(f"eutely.{_HOMES[key]}"), key)
     raise AttributeError(f"module 'eutely' has no attribute {key!r}")

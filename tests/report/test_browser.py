@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browsers import chromium
+from browser import chromium
 from eutely.report import render
 from eutely.results import Report
 from toy_reports import toy_cohort, toy_report

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import eutely
-from browsers import chromium
+from browser import chromium
 from eutely import Comparison, Design
 from eutely.plots.compared import comparison_figures, volcano
 from eutely.plots.draw import encoded

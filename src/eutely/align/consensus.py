@@ -185,7 +185,7 @@ def settle_poses(frame: Frame, executor: Executor, *, seed: int = 0) -> NDArray[
         see `align`.
     """
     poses, spacing = frame.poses, frame.body.spacing
-    usual = usual_specimens([len(posed) for posed in frame.specimens])
+    usual = usual_specimens(frame)
     jury = np.random.default_rng(seed).permutation(usual)[:JURY].tolist()
     samples = {member: _sample(poses[member][0]) for member in jury}
     chosen = np.zeros(len(poses), np.int64)

@@ -65,7 +65,7 @@ class Step(NamedTuple):
     whats: tuple[str, ...]
 
 
-ORIENT = Step("finding heads and tails", 3, ("poses",))
+ORIENT = Step("finding heads and tails", 3, ("poses", "in-their-places", "one-handed"))
 CHECK = Step("checking each specimen", 12, (
     "held-out-fits", "checking how specimens fit",
 ))  # fmt: skip

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
-from eutely.cliques import UNMATCHED
 from eutely.errors import EutelyError, install
 from eutely.io.whole import whole
-from eutely.specimen import Specimen
+from eutely.specimen import UNMATCHED, Specimen
 
 if TYPE_CHECKING:
     from anndata import AnnData

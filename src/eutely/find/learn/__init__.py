@@ -124,7 +124,7 @@ def clique_cells(frame: Frame, specimens: Aligned, cliques: Cliques) -> Cells:
         raise EutelyError("no two specimens share a cell; are they of one organism?")
     posed = tuple(poses[number] for poses, number in zip(frame.poses, specimens.poses, strict=True))
     nuclei = tuple(np.ascontiguousarray(column) for column in table.T)
-    return Cells(posed, specimens.frames, nuclei, frame.scores, frame.body)
+    return Cells(posed, specimens.frames, nuclei, frame.scores, frame.body, frame.parts)
 
 
 @step("refine.folds", "estimate")

@@ -36,15 +36,6 @@ function atlasForms(grow) {
   return cells.forms.map((value) => value * grow * grow);
 }
 
-function placesOf(means, count, lift) {
-  const places = new Float32Array(4 * count);
-  for (let i = 0; i < count; i++) {
-    places.set(means.subarray(3 * i, 3 * i + 3), 4 * i);
-    places[4 * i + 3] = lift;
-  }
-  return places;
-}
-
 // A long body (a worm) needs a low picture, a round body (an embryo) a high picture.
 function fitStage() {
   const wide = [Infinity, -Infinity], tall = [Infinity, -Infinity];

@@ -1,4 +1,4 @@
-"""A Chromium that is already on the machine, for tests of pages."""
+"""A real Chromium for tests of pages; tests are skipped where there is none."""
 
 import os
 import shutil
@@ -14,12 +14,12 @@ SOFTWARE = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftsha
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """Yield a running browser; skip the test where there is none."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    """Yield a running browser."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         pytest.skip("no Chromium on this machine; install it, or set CHROMIUM to its path")
-    with sync_api.sync_playwright() as playwright:
+    with api.sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=path, args=SOFTWARE)
         yield running
         running.close()
