@@ -23,10 +23,20 @@ from eutely.tasks.build import Built
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "eutely"
 
-NOUNS = {"Annotation", "Atlas", "Built", "Config", "EutelyError", "Specimen"}
+NOUNS = {
+    "Annotation",
+    "Atlas",
+    "Built",
+    "Comparison",
+    "Config",
+    "Design",
+    "EutelyError",
+    "Specimen",
+}
 VERBS = {
     "annotate",
     "build",
+    "compare",
     "evaluate",
     "match",
     "name",
