@@ -266,16 +266,18 @@ def write_nwb_copies(
 ) -> None:
     """Write a copy of each NWB file with the annotations as new columns."""
     from eutely.io.nwb_write import write_annotated
+    from eutely.io.written import tables_in
     from eutely.tasks.relabel import with_minimum
 
     by_name = {file.name: file for file in files if file.kind == "nwb"}
-    for annotation in annotations:
-        file = by_name.get(annotation.specimen)
-        if file is None:
-            log.warning("%s is no NWB file: no copy of it", annotation.specimen)
-            continue
-        chosen = with_minimum(annotation, min_confidence)
-        write_annotated(file.path, output / f"{file.name}.nwb", chosen, file.part)
+    with tables_in(output) as aside:
+        for annotation in annotations:
+            file = by_name.get(annotation.specimen)
+            if file is None:
+                log.warning("%s is no NWB file: no copy of it", annotation.specimen)
+                continue
+            chosen = with_minimum(annotation, min_confidence)
+            write_annotated(file.path, aside / f"{file.name}.nwb", chosen, file.part)
 
 
 def volumes_of(
