@@ -16,7 +16,7 @@ from eutely.kernel import kernel
 from eutely.learned import Parameters
 from eutely.problem import PairProblem
 from eutely.solver import solve
-from eutely.solver.lap_dense import lap_dense
+from eutely.solver.lap_short import lap_short
 from eutely.solver.solver import Effort
 from eutely.specimen import Specimen
 
@@ -155,8 +155,7 @@ def _match_dense(
     nuclei: Sequence[Points], precisions: Points, c0: float, pair: tuple[int, int]
 ) -> NDArray[np.int32]:
     costs = linear_costs(nuclei[pair[0]], nuclei[pair[1]], precisions, c0)
-    partners: NDArray[np.int32] = lap_dense(costs)[0]
-    return partners
+    return lap_short(costs)
 
 
 def _match(

@@ -182,6 +182,12 @@ def check_folder(output: Path) -> None:
         raise WriteError(f"{output} is a file; give a folder")
 
 
+def atlas_file(atlas: str) -> Path:
+    """Return the file of an atlas that is given as a file or by its run folder."""
+    path = Path(atlas)
+    return path / "atlas.h5" if path.is_dir() else path
+
+
 def files_read(inputs: Sequence[Path], *others: Path | None) -> list[Path]:
     """Return the files that a command reads: inputs, tables of names beside them, others."""
     from eutely.io.read import sources

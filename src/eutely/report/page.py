@@ -61,7 +61,7 @@ def render(atlas: Atlas, report: Report) -> str:
         provenance=sorted(atlas.provenance.items()),
         doubtful=_doubtful(atlas, report),
         confusions=compute.confusions(atlas, report.specimens),
-        style=_asset("style.css"),
+        style=asset("style.css"),
         data=page_data(atlas, report, kept),
         total=words.duration(sum(seconds for _, seconds in report.timings)),
         **_figures(report, kept),
@@ -87,7 +87,7 @@ def assembled(template: str, scripts: Sequence[str], **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = Markup("\n").join(_asset(f"{name}.js") for name in scripts)
+    script = Markup("\n").join(asset(f"{name}.js") for name in scripts)
     return environment.get_template(template).render(script=script, **values)
 
 
@@ -157,6 +157,6 @@ def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _asset(name: str) -> Markup:
+def asset(name: str) -> Markup:
     """Return a style or script unescaped: these files are part of the package and trusted."""
     return Markup((files("eutely.report") / "assets" / name).read_text(encoding="utf-8"))
