@@ -83,6 +83,14 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert python(code) == "[]"
 
 
+def test_readers_import_numba_and_the_libraries_of_formats_when_they_need_them() -> None:
+    code = (
+        "import sys, eutely.io; names = ('numba', 'h5py', 'zarr', 'pynwb', 'anndata', 'bioio'); "
+        "print([n for n in names if n in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
 def test_functions_stay_functions_after_all_rooms_were_imported() -> None:
     code = """
 import importlib, pkgutil, types, eutely
