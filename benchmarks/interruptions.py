@@ -21,17 +21,19 @@ from typing import NamedTuple
 
 import eutely
 from eutely.cli import main
+from eutely.config import resolve, to_toml
 from eutely.io.tables import write_table
 from figures import keep, table
 
 RESULTS = Path(__file__).resolve().parent / "results" / "interruptions.json"
 
-SETTINGS = "[refine]\nlinear_rounds = 1\njoint_rounds = 1\ntargets = 1\nfolds = 2\n"
+FAST = {f"refine.{key}": 1 for key in ("linear_rounds", "joint_rounds", "targets")}
+"""Settings of the builds."""
 
 USES = {"open", "os.rename", "os.remove", "os.mkdir", "os.truncate"}
 """Events of the interpreter at which a command can be killed."""
 
-UNSTABLE = {"log.txt", "timings.jsonl", "lock", "versions.json"}
+UNSTABLE = {"log.txt", "timings.jsonl", "report.html", "report.npz", "lock"}
 """Files of a run folder that tell times; and its lock."""
 
 Files = dict[str, bytes]
@@ -142,14 +144,16 @@ def disturbed(
     return code, wrong
 
 
-def survey(folder: Path, moments: int, sizes: int) -> list[dict[str, object]]:
-    """Disturb all commands; return one row per command and kind of disturbance."""
+def survey(
+    folder: Path, moments: int, sizes: int, chosen: tuple[str, ...] = ("build", "name", "annotate")
+) -> list[dict[str, object]]:
+    """Disturb the chosen commands; return one row per command and kind of disturbance."""
     place = folder.resolve() / "place"
     cohort = eutely.simulate(specimens=4, cells=40, seed=1, variation=0.5)
     for specimen in cohort:
         write_table(specimen, place / "worms" / f"{specimen.name}.csv")
-    (place / "settings.toml").write_text(SETTINGS)
-    eutely.build(cohort, config=None, workers=1)  # compiles, once for all children
+    (place / "settings.toml").write_text(to_toml(resolve(overrides=FAST)))
+    eutely.build(cohort, config=resolve(overrides=FAST), workers=1)  # compiles for all children
     rows: list[dict[str, object]] = []
     for command in COMMANDS:
         counted = folder / "uses"
@@ -168,7 +172,7 @@ def survey(folder: Path, moments: int, sizes: int) -> list[dict[str, object]]:
             ],
             "full disk": [lambda _, at=at: limited_to(at) for at in evenly(0, largest, sizes)],
         }
-        for kind, disturbances in kinds.items():
+        for kind, disturbances in kinds.items() if command.name in chosen else ():
             ends = [disturbed(command, place, disturb, whole) for disturb in disturbances]
             signals = [-code for code, _ in ends if code < 0]
             faults = [wrong for _, some in ends for wrong in some]
