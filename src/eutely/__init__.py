@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     __version__: str
     from eutely.annotation import Annotation
     from eutely.atlas import Atlas
+    from eutely.comparison import Comparison, Design
     from eutely.config import Config
     from eutely.errors import EutelyError
     from eutely.io import read
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from eutely.specimen import Specimen
     from eutely.tasks.annotate import annotate
     from eutely.tasks.build import Built, build
+    from eutely.tasks.compare import compare
     from eutely.tasks.evaluate import evaluate, name
     from eutely.tasks.match import match
 
@@ -24,11 +26,14 @@ _HOMES = {
     "Annotation": "annotation",
     "Atlas": "atlas",
     "Built": "tasks.build",
+    "Comparison": "comparison",
     "Config": "config",
+    "Design": "comparison",
     "EutelyError": "errors",
     "Specimen": "specimen",
     "annotate": "tasks.annotate",
     "build": "tasks.build",
+    "compare": "tasks.compare",
     "evaluate": "tasks.evaluate",
     "match": "tasks.match",
     "name": "tasks.evaluate",
@@ -44,12 +49,15 @@ __all__ = [
     "Annotation",
     "Atlas",
     "Built",
+    "Comparison",
     "Config",
+    "Design",
     "EutelyError",
     "Specimen",
     "__version__",
     "annotate",
     "build",
+    "compare",
     "evaluate",
     "match",
     "name",
