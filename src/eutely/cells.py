@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.cliques import UNMATCHED
 from eutely.frame import Body, Points
 from eutely.geometry import in_view
+from eutely.specimen import UNMATCHED
 
 FEWEST_TO_ESTIMATE = 2
 """Specimens from which the variation of cells can be estimated."""

@@ -9,6 +9,7 @@ from eutely.curate.cohort import Cohort
 from eutely.curate.placed import Placed
 from eutely.curate.queue import (
     LOOKED_AHEAD,
+    MOST_FOLLOW,
     Experience,
     consequences,
     doubts,
@@ -56,7 +57,10 @@ def test_questions_are_about_open_nuclei_the_most_valuable_first(worm: Placed) -
     looked = [question for question in asked if question.follow]
     assert 1 <= len(looked) <= LOOKED_AHEAD
     assert all(question.follow[0] == question.row for question in looked)
-    assert all(question.value == question.doubt * len(question.follow) for question in looked)
+    assert all(
+        question.value == question.doubt * min(len(question.follow), MOST_FOLLOW)
+        for question in looked
+    )
     first = asked[0].row
     settled = worm.around({first: int(worm.nuclei.cells[first])})
     assert first not in [question.row for question in questions(settled)]

@@ -12,6 +12,7 @@ from eutely.cli.atlas import group as atlas_group
 from eutely.cli.build import build, demo
 from eutely.cli.check import check
 from eutely.cli.common import err, say, with_memory_limit
+from eutely.cli.compare import compare
 from eutely.cli.curate import curate
 from eutely.cli.extract import extract, transfer
 from eutely.cli.images import with_images
@@ -23,8 +24,8 @@ from eutely.cli.solve import match, solve
 from eutely.errors import EutelyError
 
 COMMANDS = (
-    demo, simulate, extract, check, build, name, annotate, curate, evaluate, atlases, view, report,
-    config, transfer, match, solve,
+    demo, simulate, extract, check, build, name, annotate, curate, evaluate, compare, atlases, view,
+    report, config, transfer, match, solve,
 )  # fmt: skip
 """In the order of the help text."""
 
@@ -59,7 +60,7 @@ def root(
 
 for function in COMMANDS:
     reads = function not in (demo, simulate, atlases, config)
-    measures = function in (extract, check, build, name, annotate, evaluate, match, view)
+    measures = function in (extract, check, build, name, annotate, evaluate, compare, match, view)
     complete = with_images(function) if measures else function
     app.command()(with_memory_limit(complete) if reads else function)
 app.add_typer(atlas_group)

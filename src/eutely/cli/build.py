@@ -103,7 +103,6 @@ def build(
     start_log(verbose, quiet)
     from eutely.io.config import load_config
     from eutely.io.pins import read_pins
-    from eutely.tasks.build import build as build_atlas
 
     overrides: dict[str, int | str | None] = {f"learn.{stage}": trials for stage in STAGES}
     overrides |= {"learn.specimens": learn_on, "seed": seed, "estimate.features": features}
@@ -121,6 +120,9 @@ def build(
     if pins is not None and no_pins:
         raise EutelyError("--pins and --no-pins exclude each other; give one of them")
     known = {} if no_pins else None if pins is None else read_pins(pins)
+    # What is wrong with the input was said above, before imports that take a second.
+    from eutely.tasks.build import build as build_atlas
+
     Stop.kept = f"{output} keeps its finished steps: the same command continues"
     plan = "named" if supervised else settings.method
     with run_folder(output, command(), force) as run, progress_of(plan, quiet) as progress:

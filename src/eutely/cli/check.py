@@ -72,7 +72,6 @@ def check(
     from eutely.io.atlas import open_atlas
     from eutely.io.read import cohort_problems
     from eutely.io.written import refuse_other_kind, refuse_to_replace
-    from eutely.tasks.check import examine, summarised
 
     if json_file is not None:
         refuse_to_replace([json_file], files_read(inputs, names))
@@ -84,6 +83,8 @@ def check(
         raise refusal(found.problems, found, skip_bad)
     if names is not None:
         readings = with_names_of(readings, names)
+    from eutely.tasks.check import examine, summarised  # after errors: it is slow
+
     problems = [] if skip_bad else list(found.problems)
     problems += cohort_problems(readings)
     facts = [examine(reading.specimen) for reading in readings]

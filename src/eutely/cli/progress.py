@@ -104,6 +104,11 @@ PLANS = {
     ),
     "annotate": (MATCH, TABLES),
     "labels": (MATCH, TABLES, Step("copying label volumes", 10, ("copying label volumes",))),
+    "compare": (
+        MATCH,
+        Step("comparing groups", 30, ("comparing",)),
+        Step("drawing figures", 10, ("drawing figures",)),
+    ),
     "match": (MATCH,),
     "figures": (Step("drawing figures", 100, ("drawing figures",)),),
     "read": (Step("reading files", 100, (READING,)),),

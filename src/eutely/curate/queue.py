@@ -13,7 +13,7 @@ The first factor starts from the confidence p, whose errors differ between cells
 confused far more often than a model can know, since people name them differently for instance. What
 was answered in other specimens shows it. If W_c answers about nuclei shown as cell c were "wrong"
 where confidences made one expect E_c, the odds of an error are multiplied by
-(W_c + PRIOR) / (E_c + PRIOR).
+(W_c + PRIOR) / (E_c + PRIOR), but at least by LEAST_FACTOR.
 """
 
 from __future__ import annotations
@@ -39,6 +39,14 @@ LOOKED_AHEAD = 12
 
 USUAL = 2.0
 """Nuclei that change names with a wrong one, where it was not computed: most errors are swaps."""
+
+MOST_FOLLOW = 3
+"""Nuclei beyond which more consequences do not make a question more valuable: a long chain of
+changes also shows that the alternative is unlikely."""
+
+LEAST_FACTOR = 0.5
+"""Answers in other specimens lower the odds of an error to this part at most: a specimen may differ
+from the others."""
 
 ALMOST = (1.4, 1.0, 1.0, 1.0)
 """Temperatures of a mean field around one more pin."""
@@ -86,7 +94,7 @@ class Experience(NamedTuple):
 
     def factors(self) -> NDArray[np.float64]:
         """Return (m + 1,), by what the odds of errors are multiplied."""
-        return np.asarray((self.wrong + PRIOR) / (self.expected + PRIOR))
+        return np.maximum((self.wrong + PRIOR) / (self.expected + PRIOR), LEAST_FACTOR)
 
 
 class Question(NamedTuple):
@@ -174,10 +182,15 @@ def questions(
     order = order[specimen.pins[order] == FREE]
     follow = consequences(specimen, order[:LOOKED_AHEAD], {} if known is None else known)
     listed = [
-        Question(row, float(doubt[row]), rows, float(doubt[row]) * (len(rows) or USUAL))
+        Question(row, float(doubt[row]), rows, float(doubt[row]) * _weight(len(rows)))
         for row, rows in ((row, follow.get(row, ())) for row in order.tolist())
     ]
     return sorted(listed, key=lambda question: -question.value)
+
+
+def _weight(follow: int) -> float:
+    """Return how many names a wrong one is taken to change."""
+    return float(min(follow, MOST_FOLLOW)) if follow else USUAL
 
 
 def consequences(

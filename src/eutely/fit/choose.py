@@ -12,7 +12,6 @@ from eutely.align.affine import least_squares
 from eutely.align.target import pose_rules
 from eutely.align.warp import rewarp
 from eutely.candidates import PairCosts
-from eutely.cliques import UNMATCHED
 from eutely.fit.evidence import (
     HAND,
     MIRRORED,
@@ -40,6 +39,7 @@ from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign
 from eutely.solver.meanfield import settle
 from eutely.solver.softassign import Rules, soft_assign
+from eutely.specimen import UNMATCHED
 
 MOST_POSES, FEW_POSES = 16, 2
 """Poses of the whole body that are matched at most, and where a specimen hardly shows all of it."""

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eutely.annotation import Annotation
-from eutely.cliques import UNMATCHED
 from eutely.errors import WriteError
 from eutely.io.written import tables_in
-from eutely.specimen import Specimen
+from eutely.specimen import UNMATCHED, Specimen
 
 if TYPE_CHECKING:
     import pandas as pd

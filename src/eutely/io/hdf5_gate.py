@@ -11,7 +11,6 @@ import numpy as np
 
 from eutely.errors import ReadError
 from eutely.io.limits import DEFLATE, budget, check_deflated, check_unpacked
-from eutely.io.lzf import unpacked_size
 
 HEAP = b"GCOL\x01\0\0\0"
 """Beginning of a heap, in which HDF5 keeps texts of any length."""
@@ -97,6 +96,8 @@ def stored_chunks(place: Path, dataset: Any) -> tuple[list[Any], int]:
 
 def _check_lzf(place: Path, dataset: Any, stored: list[Any], size: int) -> None:
     """Raise a ReadError if a chunk does not unpack to ``size`` bytes: HDF5 would not notice."""
+    from eutely.io.lzf import unpacked_size  # here, because importing Numba is slow
+
     layout = dataset.id.get_create_plist()
     filters = [layout.get_filter(number)[0] for number in range(layout.get_nfilters())]
     skipped = 1 << filters.index(LZF)  # set where a chunk is stored as it is

@@ -21,6 +21,9 @@ from eutely.io.whole import keep_copy, sweep, temporary, whole, write_text
 
 log = logging.getLogger("eutely")
 
+PAGE = "report.html"
+"""The page of a run or of annotations."""
+
 RECORD = ".written.json"
 """File name -> SHA-256 of what eutely wrote."""
 

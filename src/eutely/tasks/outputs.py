@@ -19,6 +19,7 @@ from eutely.errors import ReadError
 from eutely.evaluation import Evaluation, majority_names, pre_atlas, score
 from eutely.io.atlas import read_atlas, write_atlas
 from eutely.io.whole import write_text
+from eutely.io.written import PAGE as PAGE
 from eutely.record import pack, unpack
 from eutely.report import render
 from eutely.results import Report, Shown
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from eutely.tasks.build import Built
 
 ATLAS, CLIQUES, PARAMETERS = "atlas.h5", "cliques.csv", "parameters.json"
-REPORT, PAGE = "report.npz", "report.html"
-"""What the page of a run shows besides the atlas, to write it again; and the page."""
+REPORT = "report.npz"
+"""What the page of a run shows besides the atlas, to write it again."""
 
 ATLAS_USED = "used-atlas.npz"
 """Copy of the atlas in a folder of annotations, to write their page again."""

@@ -15,7 +15,6 @@ from scipy.sparse.csgraph import connected_components
 from eutely.align.warp import warped_to_mean
 from eutely.candidates import Candidates
 from eutely.cells import Cells
-from eutely.cliques import UNMATCHED
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, joint_gaussians, prior_gaussians
 from eutely.execute import Executor
@@ -27,6 +26,7 @@ from eutely.geometry import folds
 from eutely.solver.assignment import assign_sparse
 from eutely.solver.meanfield import predict
 from eutely.solver.softassign import squared_distances
+from eutely.specimen import UNMATCHED
 
 EXCHANGED = 0.03
 """Share of specimens in which two cells must have exchanged a nucleus to be decided together."""

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.cells import Cells
-from eutely.cliques import UNMATCHED
 from eutely.config.model import Estimate, Refine
 from eutely.estimate import robust_gaussians
 from eutely.solver.softassign import centres_of
+from eutely.specimen import UNMATCHED
 
 log = logging.getLogger("eutely")
 

@@ -29,6 +29,7 @@ const PAINTS = {
 };
 
 const atlas = new Viewer(document.getElementById("atlas-stage"));
+const followers = [];  // called with the selected cell, or -1
 const paint = document.getElementById("paint"), size = document.getElementById("size");
 
 function atlasForms(grow) {
@@ -79,6 +80,7 @@ function select(cell, travel = false) {
   card.hidden = cell < 0;
   if (cell >= 0) card.replaceChildren(element("b", title(cell)), ...cellLines(cell).filter(Boolean).map((line) => element("span", line)));
   if (data.specimens.length) drawSpecimen();
+  for (const follow of followers) follow(cell);
 }
 
 const find = document.getElementById("find");
