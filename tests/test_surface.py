@@ -23,10 +23,20 @@ from eutely.tasks.build import Built
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "eutely"
 
-NOUNS = {"Annotation", "Atlas", "Built", "Config", "EutelyError", "Specimen"}
+NOUNS = {
+    "Annotation",
+    "Atlas",
+    "Built",
+    "Comparison",
+    "Config",
+    "Design",
+    "EutelyError",
+    "Specimen",
+}
 VERBS = {
     "annotate",
     "build",
+    "compare",
     "evaluate",
     "match",
     "name",
@@ -69,6 +79,14 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     code = (
         "import sys, eutely; "
         "print([n for n in ('numba', 'scipy', 'pandas', 'optuna', 'h5py') if n in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
+def test_readers_import_numba_and_the_libraries_of_formats_when_they_need_them() -> None:
+    code = (
+        "import sys, eutely.io; names = ('numba', 'h5py', 'zarr', 'pynwb', 'anndata', 'bioio'); "
+        "print([n for n in names if n in sys.modules])"
     )
     assert python(code) == "[]"
 

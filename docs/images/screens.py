@@ -2,11 +2,13 @@
 
     eutely demo -o demo && python docs/images/screens.py demo
 
-Needs Chromium and playwright; ``napari`` as second argument makes that of the plugin instead (needs
-eutely[napari] and a screen, for example that of xvfb-run).
+Needs Chromium and playwright; ``curate`` as second argument makes those of ``eutely curate``
+instead (needs eutely[curate]), ``napari`` that of the plugin (needs eutely[napari] and a screen,
+for example that of xvfb-run).
 """
 
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -47,6 +49,52 @@ def report(demo: Path) -> None:
         page.wait_for_timeout(500)
         shoot(page, HERE / "report-specimen.png", {"x": 0, "y": 42, "width": 1280, "height": 620})
         browser.close()
+
+
+def curate(demo: Path) -> None:
+    """Take pictures of a curation: a question, and what an answer changed."""
+    from playwright.sync_api import sync_playwright
+
+    volumes = demo / "curate-volumes"
+    if not volumes.exists():
+        options = (
+            "--specimens",
+            2,
+            "--seed",
+            7,
+            "--shift",
+            2,
+            "--format",
+            "tif",
+            "--voxel-size",
+            1,
+        )
+        eutely("simulate", "-o", volumes, *options)
+    words = ["curate", demo / "named.h5", volumes, "-o", demo / "curated", "--no-browser"]
+    code = "from eutely.cli import main; main()"
+    server = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)], stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    address = server.stdout.readline().strip()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=SOFTWARE
+        )
+        page = browser.new_page(viewport={"width": 1400, "height": 960})
+        page.goto(address)
+        page.locator("#queue .row").first.wait_for(timeout=300_000)
+        page.locator("#slices canvas").first.wait_for()
+        page.locator("#queue .row").first.click()
+        page.wait_for_timeout(1500)
+        shoot(page, HERE / "curate.png")
+        page.keyboard.press("1")
+        page.locator("#changes table").wait_for()
+        page.wait_for_timeout(1500)
+        shoot(page, HERE / "curate-changes.png", {"x": 970, "y": 50, "width": 430, "height": 640})
+        browser.close()
+    server.send_signal(signal.SIGINT)
+    server.wait()
 
 
 def shoot(page: object, path: Path, clip: dict[str, float] | None = None) -> None:
@@ -93,5 +141,7 @@ if __name__ == "__main__":
     place = Path(sys.argv[1])
     if "napari" in sys.argv[2:]:
         napari(place)
+    elif "curate" in sys.argv[2:]:
+        curate(place)
     else:
         report(place)

@@ -1,12 +1,13 @@
 """eutely names every cell of an animal without a single training label."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from eutely.annotation import Annotation
     from eutely.atlas import Atlas
+    from eutely.comparison import Comparison, Design
     from eutely.config import Config
     from eutely.errors import EutelyError
     from eutely.io import read
@@ -17,20 +18,22 @@ if TYPE_CHECKING:
     from eutely.specimen import Specimen
     from eutely.tasks.annotate import annotate
     from eutely.tasks.build import Built, build
+    from eutely.tasks.compare import compare
     from eutely.tasks.evaluate import evaluate, name
     from eutely.tasks.match import match
-
-__version__ = version("eutely")
 
 _HOMES = {
     "Annotation": "annotation",
     "Atlas": "atlas",
     "Built": "tasks.build",
+    "Comparison": "comparison",
     "Config": "config",
+    "Design": "comparison",
     "EutelyError": "errors",
     "Specimen": "specimen",
     "annotate": "tasks.annotate",
     "build": "tasks.build",
+    "compare": "tasks.compare",
     "evaluate": "tasks.evaluate",
     "match": "tasks.match",
     "name": "tasks.evaluate",
@@ -46,12 +49,15 @@ __all__ = [
     "Annotation",
     "Atlas",
     "Built",
+    "Comparison",
     "Config",
+    "Design",
     "EutelyError",
     "Specimen",
     "__version__",
     "annotate",
     "build",
+    "compare",
     "evaluate",
     "match",
     "name",
@@ -65,6 +71,10 @@ __all__ = [
 
 def __getattr__(key: str) -> Any:
     """Import a public name when it is first used: compiled code takes its time."""
+    if key == "__version__":
+        from importlib.metadata import version
+
+        return version("eutely")
     if key in _HOMES:
         return getattr(import_module(f"eutely.{_HOMES[key]}"), key)
     raise AttributeError(f"module 'eutely' has no attribute {key!r}")

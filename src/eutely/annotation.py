@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
-from eutely.cliques import UNMATCHED
-from eutely.specimen import Specimen
+from eutely.specimen import UNMATCHED, Specimen
 
 if TYPE_CHECKING:
     import pandas as pd

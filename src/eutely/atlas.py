@@ -28,7 +28,7 @@ DESCRIPTION = ("organism", "strain", "stage", "sex", "body part", "imaging", "li
                "source")  # fmt: skip
 """Keys of ``provenance`` that describe an atlas to others."""
 
-FINITE = ("means", "size", "weights", "predictors", "offsets", "feature_means", "crowding")
+FINITE = ("means", "size", "weights", "predictors", "offsets", "feature_means", "crowding", "shown")
 """Arrays without NaN."""
 
 LARGEST = 1e12
@@ -59,6 +59,9 @@ class Atlas:
         (m, 3), (m, 3, 3) float64, of the semi-axes, descending; NaN where not known.
     seen
         (m,) int64, specimens in which the cell was found.
+    shown
+        (m,) float64, specimens that show the part of the body in which the cell lies; () if all of
+        them show the whole body.
     rare
         (m,) bool, cells seen in so few specimens that their Gaussians are mostly prior.
     edges
@@ -133,6 +136,7 @@ class Atlas:
     tau_centroid: float = 8.0
     tau_radius: float = 12.0
     crowding: NDArray[np.float64] = field(default_factory=lambda: np.zeros(BINS))
+    shown: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         m, e = (
@@ -156,6 +160,7 @@ class Atlas:
             "weights": (np.float64, (3,)),
             "feature_means": (np.float64, (m, len(self.features))),
             "crowding": (np.float64, (BINS,)),
+            "shown": (np.float64, (m if np.size(self.shown) else 0,)),
         }
         if not self.features and not np.size(self.feature_means):
             object.__setattr__(self, "feature_means", np.zeros((m, 0)))
@@ -195,6 +200,8 @@ class Atlas:
             raise AtlasError("atlas: 'size' must be positive, 'weights' and 'radii' not negative")
         if (self.seen < 0).any():
             raise AtlasError("atlas: 'seen' must not be negative")
+        if (self.shown <= 0).any():
+            raise AtlasError("atlas: 'shown' must be positive")
         for key in ("covariances", "conditionals", "offset_covariances"):
             _check_positive(getattr(self, key), key)
         known = np.isfinite(self.radius_covariances).all(axis=(1, 2))
@@ -235,6 +242,14 @@ class Atlas:
             "features": ", ".join(self.features) or "none",
         }
         return html_table("Atlas", rows) + small_view(self)
+
+    @property
+    def often(self) -> NDArray[np.float64]:
+        """(m,), specimens that would have each cell if all of them showed the whole body."""
+        seen = self.seen.astype(np.float64)
+        if not len(self.shown):
+            return seen
+        return np.asarray(seen * self.specimens / np.maximum(self.shown, np.maximum(seen, 1.0)))
 
     def named(self, names: Sequence[str]) -> Atlas:
         """Return the atlas with other names, one per cell."""

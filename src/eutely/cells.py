@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.cliques import UNMATCHED
 from eutely.frame import Body, Points
+from eutely.geometry import in_view
+from eutely.specimen import UNMATCHED
 
 FEWEST_TO_ESTIMATE = 2
 """Specimens from which the variation of cells can be estimated."""
@@ -28,6 +29,8 @@ class Cells:
         for each specimen (n, d), features of its nuclei as in `eutely.features`; d may be 0.
     body
         size and spacing of the frame.
+    parts
+        for each specimen whether it shows a part of the body only; () if none does.
     """
 
     posed: tuple[Points, ...]
@@ -35,6 +38,7 @@ class Cells:
     nuclei: tuple[NDArray[np.int32], ...]
     scores: tuple[Points, ...]
     body: Body
+    parts: tuple[bool, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of specimens."""
@@ -52,6 +56,36 @@ class Cells:
     def seen(self) -> NDArray[np.int64]:
         """Return (m,), the number of specimens that have each cell."""
         return np.asarray((np.array(self.nuclei) >= 0).sum(axis=0))
+
+    def shown(self) -> NDArray[np.float64]:
+        """Return (N, m), how probably each specimen shows each cell: 1 unless it is a part."""
+        table = np.ones((len(self), self.count))
+        seen = self.seen() > 0
+        if any(self.parts):
+            means = np.nanmedian(self.places()[:, seen], axis=0)
+            for number in np.flatnonzero(self.parts).tolist():
+                nuclei, count = self.nuclei[number][seen], len(self.posed[number])
+                table[number, seen] = in_view(means, np.ones(len(means)), nuclei, count)
+        return table
+
+    def often(self, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """Return (m,), how many specimens would have each cell if all showed the whole body.
+
+        Of the ``chosen`` (N,) specimens, by default of all. Where some show parts, a cell is seen
+        less often than it is there.
+        """
+        used = np.ones(len(self), bool) if chosen is None else chosen
+        seen = (np.array(self.nuclei)[used] >= 0).sum(axis=0).astype(np.float64)
+        if not any(self.parts):
+            return np.asarray(seen)
+        shown = np.maximum(self.shown()[used].sum(axis=0), seen)
+        return np.asarray(seen * float(used.sum()) / np.maximum(shown, 1.0))
+
+    def whole_counts(self) -> NDArray[np.int64]:
+        """Return the numbers of nuclei of specimens that show the whole body; of all if none do."""
+        counts = np.array([len(points) for points in self.posed])
+        whole = ~np.array(self.parts or [False] * len(counts))
+        return counts[whole] if whole.any() else counts
 
     def present(self) -> Cells:
         """Return the cells that at least one specimen has."""

@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from eutely.errors import ProblemError
 from eutely.kernel import kernel
-
-UNMATCHED = -1
-"""Partner of a nucleus that a matching leaves unmatched."""
+from eutely.specimen import UNMATCHED as UNMATCHED
 
 NO_PAIR = -1
 """Number of a pair of specimens that was not matched."""

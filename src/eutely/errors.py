@@ -37,6 +37,10 @@ class AtlasError(EutelyError):
     """An atlas is malformed, or does not fit the specimens."""
 
 
+class CompareError(EutelyError):
+    """Groups of animals cannot be compared."""
+
+
 def install(extra: str) -> str:
     """Return how to install what an extra of the package brings, in a checkout too.
 

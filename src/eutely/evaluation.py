@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.cliques import UNMATCHED
 from eutely.errors import EutelyError
-from eutely.specimen import Specimen
+from eutely.specimen import UNMATCHED, Specimen
 
 
 def comparable(name: str) -> str:

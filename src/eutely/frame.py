@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,12 +46,18 @@ class Posed:
         (n, d), features as in `eutely.features`, NaN where not known; d may be 0.
     stretch
         factors by which the poses are longer and wider than the specimen.
+    mirrored
+        whether the poses are mirror images of the specimen.
+    part
+        whether it shows a part of the body; then it has one pose, at the place of that part.
     """
 
     poses: tuple[Points, ...]
     radii: Points
     scores: Points
     stretch: tuple[float, float] = (1.0, 1.0)
+    mirrored: bool = False
+    part: bool = False
 
     def __len__(self) -> int:
         """Return the number of nuclei."""
@@ -101,6 +108,16 @@ class Frame:
     def scores(self) -> tuple[Points, ...]:
         """For each specimen (n, d) scores of features."""
         return tuple(posed.scores for posed in self.specimens)
+
+    @property
+    def parts(self) -> tuple[bool, ...]:
+        """For each specimen whether it shows a part of the body; () if none does."""
+        parts = tuple(posed.part for posed in self.specimens)
+        return parts if any(parts) else ()
+
+    def subset(self, numbers: Sequence[int]) -> Frame:
+        """Return the frame of some of its specimens."""
+        return replace(self, specimens=tuple(self.specimens[number] for number in numbers))
 
 
 def canonical_order(specimen: Specimen) -> NDArray[np.intp]:

@@ -6,6 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+AROUND = 10
+"""Neighbours of a cell that show whether it is in view."""
+
+INSIDE = 0.75
+"""Quantile of the share of a cell's neighbours that are matched, well inside the view."""
+
+OUT, IN = 0.15, 0.8
+"""Shares, relative to that of the inside, up to which a cell is out of view, and from which it is
+in view."""
+
+WHOLE = 0.9
+"""Share of the cells in view that are matched from which all are expected."""
+
+UNSEEN = 0.02
+"""Lowest probability that a cell is in view."""
+
 
 def spacing(points: NDArray[np.float64]) -> float:
     """Return the median distance of points (n, 3) to their nearest neighbour; 1 for one point."""
@@ -39,6 +55,38 @@ def nearest_squares(
 def mean_nearness(squares: NDArray[np.float64]) -> float:
     """Return the nearness of points with `nearest_squares`."""
     return float(np.log1p(squares).mean())
+
+
+def in_view(
+    means: NDArray[np.float64],
+    presence: NDArray[np.float64],
+    nuclei: NDArray[np.int32],
+    count: int,
+) -> NDArray[np.float64]:
+    """Return (m,), how probably a specimen shows each cell, by how many around it are matched.
+
+    Parameters
+    ----------
+    means
+        (m, 3), all cells.
+    presence
+        (m,), how often a specimen has each cell that it shows.
+    nuclei
+        (m,), the nucleus of each cell, or -1.
+    count
+        nuclei of the specimen; about as many cells are in view.
+    """
+    matched = (nuclei >= 0).astype(np.float64)
+    if not matched.any() or len(means) < 3:
+        return np.full(len(means), min(count / presence.sum(), 1.0))
+    most = min(AROUND + 1, len(means))
+    _, near = KDTree(means).query(means, [*range(2, most + 1)])
+    usual = matched.sum() / presence.sum()
+    share = (matched[near].sum(axis=1) + usual) / (presence[near].sum(axis=1) + 1.0)
+    inside = float(np.quantile(share[nuclei >= 0], INSIDE))
+    within = np.clip((share / inside - OUT) / (IN - OUT), 0.0, 1.0)
+    seen = min(count / float((presence * within).sum()), 1.0)
+    return np.asarray(np.maximum((1.0 if seen > WHOLE else seen) * within, UNSEEN))
 
 
 def folds(count: int, parts: int) -> NDArray[np.int64]:

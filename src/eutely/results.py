@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
-from eutely.cliques import UNMATCHED
 from eutely.errors import EutelyError
 from eutely.evaluation import Evaluation
 from eutely.learned import Trial
+from eutely.specimen import UNMATCHED
 
 
 @dataclass(frozen=True, eq=False)

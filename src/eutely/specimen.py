@@ -23,6 +23,9 @@ VOXEL = "voxel"
 UNKNOWN = "unit"
 """Unit of coordinates whose file does not specify it."""
 
+UNMATCHED = -1
+"""Partner of a nucleus that a matching leaves unmatched."""
+
 LARGEST = 1e12
 """Largest absolute coordinate or radius; squares and products of such stay finite."""
 

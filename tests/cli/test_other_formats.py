@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,6 +112,11 @@ def test_nwb_copies_have_the_annotations(folder: Path, tmp_path: Path) -> None:
     assert table.index.tolist() == rows["id"].tolist()
     assert table["eutely_cell"].tolist() == rows["cell"].fillna(-1).astype(int).tolist()
     assert table["eutely_name"].tolist() == rows["name"].fillna("").tolist()
+    with h5py.File(tmp_path / "nworm.nwb", "r+") as file:
+        file["scratch/mine"] = 1  # what a person added is kept
+    run("annotate", folder / "atlas.h5", folder / "nworm.nwb", "-o", tmp_path, "--nwb", "-j", 1)
+    with h5py.File(tmp_path / "nworm.nwb.bak", "r") as file:
+        assert "scratch/mine" in file
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 import pytest
 
-from eutely import Specimen, kernel
+from eutely import Specimen, kernel, read
 from eutely.atlas import Atlas
 from eutely.config import Config
 from eutely.errors import AtlasError, ConfigError, EutelyError, ReadError, SpecimenError, WriteError
@@ -214,6 +214,19 @@ def test_names_that_no_file_can_hold_are_refused():
     for far in (1e154, 1e13):
         with pytest.raises(SpecimenError, match="check the unit"):
             Specimen.from_arrays("worm", np.eye(3) * far)
+
+
+def test_a_table_of_20_000_columns_and_one_of_10_001_specimens(tmp_path):
+    count = 20_000
+    fields = ",".join(f"f{number}" for number in range(count))
+    rows = [f"{k},{k % 3},{k % 2},{k * k}" + ",0.5" * count for k in range(5)]
+    (tmp_path / "wide.csv").write_text("\n".join([f"id,x,y,z,{fields}", *rows]))
+    (specimen,) = read(tmp_path / "wide.csv")
+    assert len(specimen.features) == count
+    rows = [f"s{number},1,2,3" for number in range(10_001)]
+    (tmp_path / "many.csv").write_text("\n".join(["specimen,x,y,z", *rows]))
+    with pytest.raises(ReadError, match="10001 specimens by column specimen, expected at most"):
+        read(tmp_path / "many.csv")
 
 
 def test_texts_are_utf8_in_any_locale(tmp_path):

@@ -9,6 +9,7 @@ import zlib
 from types import SimpleNamespace
 
 import h5py
+import imagecodecs
 import nrrd
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import zarr
 from eutely import read
 from eutely.errors import EutelyError, ReadError
 from eutely.io.limits import VARIABLE
+from eutely.io.lzf import unpacked_size
 from eutely.io.volumes import open_volume, write_volume
 from eutely.io.volumes.zarr_chunks import check_codecs
 
@@ -331,6 +333,42 @@ def test_a_bomb_in_a_chunk_of_hdf5(tmp_path, monkeypatch):
         dataset.id.write_direct_chunk((0, 0, 0), zlib.compress(bytes(200_000_000)))
     with pytest.raises(ReadError, match="a chunk takes"):
         read(tmp_path / "worm.h5", voxel_size=1)
+
+
+@pytest.mark.parametrize("noise", [0, 255], ids=["smooth", "rough"])
+def test_the_size_of_lzf_streams(noise):
+    random = np.random.default_rng(noise)
+    plain = (
+        np.repeat(random.integers(0, 9, 300), 40) + random.integers(0, noise + 1, 12_000)
+    ) % 256
+    packed = np.frombuffer(imagecodecs.lzf_encode(plain.astype(np.uint8).tobytes()), np.uint8)
+    assert unpacked_size(packed) == 12_000
+    for cut in (1, 2, 3, len(packed) // 2):
+        assert unpacked_size(packed[:-cut]) != 12_000
+    assert unpacked_size(np.array([32, 0], np.uint8)) == -1  # repeats what is not there
+    assert unpacked_size(np.array([255], np.uint8)) == -1
+
+
+def test_a_damaged_lzf_chunk_of_hdf5(tmp_path):
+    labels = np.zeros((8, 16, 16), np.uint8)
+    labels[:, :4, :4], labels[2:5, 3:9, 5:9], labels[6:, 10:, 10:], labels[0, 12:, 2:] = 1, 2, 3, 4
+    rough = np.random.default_rng(0).integers(0, 255, (8, 16, 16), np.uint8)
+    for name, data in {"worm": labels, "rough": rough}.items():
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.create_dataset("labels", data=data, chunks=data.shape, compression="lzf")
+    assert len(read(tmp_path / "worm.h5", voxel_size=1)[0]) == 4
+    with open_volume(tmp_path / "rough.h5", (1.0, 1.0, 1.0), None) as volume:  # stored as it is
+        np.testing.assert_array_equal(np.concatenate([part for part, _ in volume.blocks()]), rough)
+    with h5py.File(tmp_path / "worm.h5", "r+") as file:
+        chunk = file["labels"].id
+        packed = chunk.read_direct_chunk((0, 0, 0))[1]
+        damaged = [packed[:-3], packed[:2] + packed[4:], packed + b"\x00\x01", b"\xff" + packed[1:]]
+    for number, data in enumerate(damaged):
+        with h5py.File(tmp_path / "worm.h5", "r+") as file:
+            file["labels"].id.write_direct_chunk((0, 0, 0), data)
+        with pytest.raises(ReadError, match="damaged or cut off") as refusal:
+            read(tmp_path / "worm.h5", voxel_size=1)
+        assert str(refusal.value).count("\n") == 0, number
 
 
 @pytest.mark.parametrize("side", [30_000, 100_000, 2**31 - 1])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eutely import Specimen
@@ -70,6 +70,7 @@ def test_statistics_agree_with_numpy_for_any_type_and_order_of_axes(dtype, order
     np.testing.assert_allclose(found, expected(image, labels), rtol=1e-12)
 
 
+@settings(max_examples=25)
 @given(st.tuples(*[st.integers(1, 9)] * 4), st.permutations(range(4)))
 def test_the_same_bytes_whatever_the_blocks(parts, order):
     image = np.random.default_rng(2).normal(size=(2, *SHAPE)).astype(np.float32)

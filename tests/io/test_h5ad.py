@@ -86,7 +86,13 @@ def test_files_are_read_again_bit_by_bit(built, tmp_path, by):
         assert again.X.tobytes() == data.X.tobytes()
     assert again.obs.astype(str).equals(data.obs.astype(str))
     assert again.uns["eutely"]["atlas_unit"] == built.atlas.unit
+    write_h5ad(built.to_anndata(by=by), tmp_path / "a.h5ad")  # the same bytes: nothing to keep
     assert [path.name for path in tmp_path.iterdir()] == ["a.h5ad"]
+    again.obs["cluster"] = "mine"
+    again.write_h5ad(tmp_path / "a.h5ad")
+    write_h5ad(data, tmp_path / "a.h5ad")
+    assert "cluster" in anndata.read_h5ad(tmp_path / "a.h5ad.bak").obs
+    assert "cluster" not in anndata.read_h5ad(tmp_path / "a.h5ad").obs
 
 
 def test_nothing_is_a_table_too(built):

@@ -7,8 +7,8 @@ import pytest
 
 from eutely import Specimen, read
 from eutely.errors import ReadError
-from eutely.io.annotations import read_pins
 from eutely.io.names import read_names, with_names
+from eutely.io.pins import read_pins
 from eutely.io.read import BadFilesError
 from eutely.io.tables import write_table
 from eutely.io.volumes import write_volume

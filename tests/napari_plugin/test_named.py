@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eutely.errors import ReadError
-from eutely.io.annotations import read_pins, write_pins
+from eutely.io.pins import read_pins, write_pins
 from eutely.io.relabel import GREY, colour_of, write_colours
 from eutely.io.volumes import write_volume
 from eutely.napari.named import as_pin, read_named

@@ -1,7 +1,5 @@
 """The page in a real browser: it draws, reacts to mouse and keyboard, and loads nothing."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,25 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from browser import chromium
 from eutely.report import render
 from eutely.results import Report
 from toy_reports import toy_cohort, toy_report
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SOFTWARE = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip("no Chromium on this machine; install it, or set CHROMIUM to its path")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=SOFTWARE)
+    with chromium() as running:
         yield running
-        running.close()
 
 
 class Opened:

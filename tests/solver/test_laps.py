@@ -6,7 +6,7 @@ from scipy.optimize import linear_sum_assignment
 
 from eutely.arrays import transpose
 from eutely.errors import ProblemError
-from eutely.solver import solve_dense
+from eutely.solver import lap_short, solve_dense
 from eutely.solver.lap_dense import lap_dense
 from eutely.solver.lap_sparse import lap_sparse
 
@@ -44,6 +44,21 @@ def test_dense_assignment_is_optimal(case):
     costs, allowed, _ = case
     check_proof(costs, np.ones_like(allowed), *lap_dense(costs))
     check_proof(costs, allowed, *lap_dense(np.where(allowed, costs, np.inf)))
+
+
+@pytest.mark.parametrize("short", [1, 2, 16])
+@given(case=cost_matrices())
+def test_short_lists_grow_until_they_are_enough(case, short):
+    costs, allowed, _ = case
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lap_short, "SHORT", short)
+        for possible in (np.ones_like(allowed), allowed):
+            columns = lap_short.lap_short(np.where(possible, costs, np.inf))
+            rows = np.flatnonzero(columns >= 0)
+            assert len(set(columns[rows])) == len(rows)
+            assert possible[rows, columns[rows]].all()
+            total = costs[rows, columns[rows]].sum()
+            assert total == pytest.approx(cheapest(costs, possible), abs=1e-9)
 
 
 @given(cost_matrices())

@@ -12,7 +12,7 @@ from eutely.cells import Cells
 from eutely.config import resolve
 from eutely.errors import AtlasError, EutelyError, ReadError
 from eutely.frame import Body
-from eutely.io.annotations import read_pins
+from eutely.io.pins import read_pins
 from eutely.specimen import Specimen
 from eutely.tasks.build import Built
 from eutely.tasks.pins import pinned_nuclei, pins_of_specimens, with_pins

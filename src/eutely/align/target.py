@@ -31,13 +31,16 @@ USUAL_COUNT = 0.1
 """Share of the median number of nuclei by which the number of a usual specimen may differ."""
 
 
-def usual_specimens(counts: Sequence[int]) -> NDArray[np.intp]:
+def usual_specimens(frame: Frame) -> NDArray[np.intp]:
     """Return the specimens with about the usual number of nuclei, all where no number is usual.
 
-    Without that, a cohort of very different specimens would have no jury and no target.
+    Without that, a cohort of very different specimens would have no jury and no target. Usual is
+    what those have that show the whole body; where none does, what the most complete has.
     """
-    numbers = np.asarray(counts)
-    usual = np.flatnonzero(np.abs(numbers - np.median(numbers)) <= USUAL_COUNT * np.median(numbers))
+    numbers = np.array([len(posed) for posed in frame.specimens])
+    whole = ~np.array(frame.parts or [False] * len(frame))
+    middle = np.median(numbers[whole]) if whole.any() else numbers.max()
+    usual = np.flatnonzero(np.abs(numbers - middle) <= USUAL_COUNT * middle)
     return usual if len(usual) else np.arange(len(numbers))
 
 
@@ -94,7 +97,9 @@ def rank_targets(frame: Frame, executor: Executor, *, seed: int = 0) -> list[int
         where to run, and which sample.
     """
     poses = frame.poses
-    candidates = usual_specimens([len(posed) for posed in frame.specimens])
+    candidates = usual_specimens(frame)
+    if len(candidates) == 1:
+        return [int(candidates[0])]
     sample = np.random.default_rng(seed).permutation(candidates)[:OTHERS]
     compared = [poses[i] for i in sample.tolist()]
     items = [poses[i][0] for i in candidates.tolist()]

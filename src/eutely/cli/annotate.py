@@ -23,6 +23,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     Workers,
+    atlas_file,
     check_folder,
     command,
     counted,
@@ -141,23 +142,20 @@ def annotate(
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
     start_log(verbose, quiet)
-    from eutely.io.annotations import check_names, read_pins, write_annotations, written_files
+    from eutely.io.annotations import check_names, write_annotations, written_files
     from eutely.io.atlas import open_atlas
-    from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
     from eutely.io.names import with_names
     from eutely.io.nwb_write import check_pynwb
+    from eutely.io.pins import read_pins
     from eutely.io.read import sources
     from eutely.io.relabel import FOLDER
-    from eutely.io.written import refuse_folder, refuse_to_replace
-    from eutely.tasks.annotate import annotate as annotate_specimens
-    from eutely.tasks.outputs import PAGE, report_of_annotations, write_annotated_page
-    from eutely.tasks.relabel import with_minimum, write_label_copies
+    from eutely.io.written import PAGE, refuse_folder, refuse_to_replace
 
     check_folder(output)
     refuse_folder(output, inputs)
     run_on = threads_or_dask(workers, dask)
     files = sources(inputs)
-    read = files_read(inputs, Path(atlas), pins, names)
+    read = files_read(inputs, atlas_file(atlas), pins, names)
 
     def refuse(specimens: Sequence[str]) -> None:
         """Refuse to replace what was read, by the names of specimens."""
@@ -183,6 +181,12 @@ def annotate(
     if names is not None:
         specimens = with_names(specimens, names)
     check_names(specimen.name for specimen in specimens)
+    # What is wrong with the input was said above, before imports that take a second.
+    from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
+    from eutely.tasks.annotate import annotate as annotate_specimens
+    from eutely.tasks.outputs import report_of_annotations, write_annotated_page
+    from eutely.tasks.relabel import with_minimum, write_label_copies
+
     refuse([specimen.name for specimen in specimens])
     if not any(cells.names):
         log.warning(
@@ -262,16 +266,18 @@ def write_nwb_copies(
 ) -> None:
     """Write a copy of each NWB file with the annotations as new columns."""
     from eutely.io.nwb_write import write_annotated
+    from eutely.io.written import tables_in
     from eutely.tasks.relabel import with_minimum
 
     by_name = {file.name: file for file in files if file.kind == "nwb"}
-    for annotation in annotations:
-        file = by_name.get(annotation.specimen)
-        if file is None:
-            log.warning("%s is no NWB file: no copy of it", annotation.specimen)
-            continue
-        chosen = with_minimum(annotation, min_confidence)
-        write_annotated(file.path, output / f"{file.name}.nwb", chosen, file.part)
+    with tables_in(output) as aside:
+        for annotation in annotations:
+            file = by_name.get(annotation.specimen)
+            if file is None:
+                log.warning("%s is no NWB file: no copy of it", annotation.specimen)
+                continue
+            chosen = with_minimum(annotation, min_confidence)
+            write_annotated(file.path, aside / f"{file.name}.nwb", chosen, file.part)
 
 
 def volumes_of(

@@ -20,6 +20,7 @@ from eutely.cli.common import (
     Workers,
     command,
     counted,
+    listed,
     progress_of,
     read_specimens,
     say,
@@ -92,16 +93,16 @@ def build(
 ) -> None:
     """Find the cells that all specimens share, and build their atlas.
 
-    Writes RUN/atlas.h5, cliques.csv (specimen, id, cell), parameters.json and report.html. The same
-    command again continues where it stopped, also after a crash. Names that the atlas in RUN was
-    given stay with their cells; pins are remembered in RUN/pins.csv.
+    Writes RUN/atlas.h5, cliques.csv (specimen, id, cell, mirrored), parameters.json and
+    report.html. The same command again continues where it stopped, also after a crash. Names that
+    the atlas in RUN was given stay with their cells; pins are remembered in RUN/pins.csv. Specimens
+    may be mirror images of each other, and some may show a part of the body only.
 
     Example: eutely build worms/ -o run
     """
     start_log(verbose, quiet)
-    from eutely.io.annotations import read_pins
     from eutely.io.config import load_config
-    from eutely.tasks.build import build as build_atlas
+    from eutely.io.pins import read_pins
 
     overrides: dict[str, int | str | None] = {f"learn.{stage}": trials for stage in STAGES}
     overrides |= {"learn.specimens": learn_on, "seed": seed, "estimate.features": features}
@@ -119,6 +120,9 @@ def build(
     if pins is not None and no_pins:
         raise EutelyError("--pins and --no-pins exclude each other; give one of them")
     known = {} if no_pins else None if pins is None else read_pins(pins)
+    # What is wrong with the input was said above, before imports that take a second.
+    from eutely.tasks.build import build as build_atlas
+
     Stop.kept = f"{output} keeps its finished steps: the same command continues"
     plan = "named" if supervised else settings.method
     with run_folder(output, command(), force) as run, progress_of(plan, quiet) as progress:
@@ -158,6 +162,12 @@ def summarise(built: "Built", output: Path) -> None:
         f"{counted(len(atlas), 'cell')}{rare} in {len(built.specimens)} specimens; an atlas of "
         f"other specimens confirms {built.consistency().mean():.1%} of their nuclei"
     )
+    for found, names in (
+        ("mirror images of the others", [fit.specimen for fit in built.fits if fit.mirrored]),
+        ("parts of the body", [fit.specimen for fit in built.fits if fit.view is not None]),
+    ):
+        if names:
+            say(f"{found}: {len(names)} of {len(built.fits)} specimens ({listed(names)})")
     say(f"atlas: {output / 'atlas.h5'}, report: {output / 'report.html'}")
     if built.outliers:
         say(f"check these specimens, they are unlike the others: {', '.join(built.outliers)}")

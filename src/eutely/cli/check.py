@@ -72,7 +72,6 @@ def check(
     from eutely.io.atlas import open_atlas
     from eutely.io.read import cohort_problems
     from eutely.io.written import refuse_other_kind, refuse_to_replace
-    from eutely.tasks.check import examine, summarised
 
     if json_file is not None:
         refuse_to_replace([json_file], files_read(inputs, names))
@@ -84,6 +83,8 @@ def check(
         raise refusal(found.problems, found, skip_bad)
     if names is not None:
         readings = with_names_of(readings, names)
+    from eutely.tasks.check import examine, summarised  # after errors: it is slow
+
     problems = [] if skip_bad else list(found.problems)
     problems += cohort_problems(readings)
     facts = [examine(reading.specimen) for reading in readings]
@@ -121,13 +122,20 @@ def find_oddities(
     readings: "Sequence[Reading]", facts: "Sequence[Facts]", atlas: "Atlas | None"
 ) -> "list[Oddity]":
     """Return all oddities of nuclei, volumes and specimens."""
-    from eutely.tasks.check import odd_nuclei, odd_specimens, odd_units, odd_volume
+    from eutely.tasks.check import (
+        odd_handedness,
+        odd_nuclei,
+        odd_specimens,
+        odd_units,
+        odd_volume,
+    )
 
     oddities = [odd for reading in readings for odd in odd_nuclei(reading.specimen)]
     for reading, known in zip(readings, facts, strict=True):
         oddities += odd_volume(known, reading.voxel_size)
         oddities += odd_units(known, atlas)
-    return oddities + list(odd_specimens(facts))
+    oddities += odd_specimens(facts)
+    return oddities + list(odd_handedness([reading.specimen for reading in readings]))
 
 
 def row(reading: "Reading", facts: "Facts") -> list[str]:

@@ -158,6 +158,12 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return some names with commas between them, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def command() -> str:
     """Return the command line as the user typed it."""
     return shlex.join(["eutely", *sys.argv[1:]])
@@ -174,6 +180,12 @@ def check_folder(output: Path) -> None:
     """Raise an error if the output folder is a file."""
     if output.exists() and not output.is_dir():
         raise WriteError(f"{output} is a file; give a folder")
+
+
+def atlas_file(atlas: str) -> Path:
+    """Return the file of an atlas that is given as a file or by its run folder."""
+    path = Path(atlas)
+    return path / "atlas.h5" if path.is_dir() else path
 
 
 def files_read(inputs: Sequence[Path], *others: Path | None) -> list[Path]:

@@ -18,6 +18,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     Workers,
+    atlas_file,
     counted,
     files_read,
     progress_of,
@@ -67,7 +68,6 @@ def name(
     from eutely.io.atlas import open_atlas, write_atlas
     from eutely.io.whole import keep_copy
     from eutely.io.written import refuse_to_replace
-    from eutely.tasks.evaluate import name as name_cells
 
     target = named_file(atlas, output)
     run_on = threads_or_dask(workers, dask)
@@ -75,6 +75,8 @@ def name(
     refuse_to_replace([target], files_read(inputs, names))
     before = names_in(target)
     specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+    from eutely.tasks.evaluate import name as name_cells  # after errors: it is slow
+
     with progress_of("match", quiet) as progress:
         named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
     if any(before) and before != named.names:
@@ -110,9 +112,7 @@ def named_file(atlas: str, output: Path | None) -> Path:
         if output.is_dir():
             raise WriteError(f"{output} is a folder; give -o a file, like {output / 'named.h5'}")
         return output
-    path = Path(atlas)
-    if path.is_dir():
-        return path / "atlas.h5"
+    path = atlas_file(atlas)
     if not path.exists() and atlas in known_atlases():
         raise WriteError(f"{atlas} is a built-in atlas and stays as it is; give -o F.h5")
     return path
@@ -145,14 +145,15 @@ def evaluate(
     from eutely.io.atlas import open_atlas
     from eutely.io.whole import write_text
     from eutely.io.written import refuse_other_kind, refuse_to_replace
-    from eutely.tasks.evaluate import evaluate as evaluate_specimens
 
     if json_file is not None:
-        refuse_to_replace([json_file], files_read(inputs, names, Path(atlas)))
+        refuse_to_replace([json_file], files_read(inputs, names, atlas_file(atlas)))
         refuse_other_kind(json_file)
     run_on = threads_or_dask(workers, dask)
     named = open_atlas(atlas)
     specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+    from eutely.tasks.evaluate import evaluate as evaluate_specimens  # after errors: it is slow
+
     with progress_of("match", quiet) as progress:
         result = evaluate_specimens(
             named, specimens, adapt=adapt, workers=run_on, progress=progress

@@ -65,7 +65,7 @@ class Step(NamedTuple):
     whats: tuple[str, ...]
 
 
-ORIENT = Step("finding heads and tails", 3, ("poses",))
+ORIENT = Step("finding heads and tails", 3, ("poses", "in-their-places", "one-handed"))
 CHECK = Step("checking each specimen", 12, (
     "held-out-fits", "checking how specimens fit",
 ))  # fmt: skip
@@ -104,6 +104,11 @@ PLANS = {
     ),
     "annotate": (MATCH, TABLES),
     "labels": (MATCH, TABLES, Step("copying label volumes", 10, ("copying label volumes",))),
+    "compare": (
+        MATCH,
+        Step("comparing groups", 30, ("comparing",)),
+        Step("drawing figures", 10, ("drawing figures",)),
+    ),
     "match": (MATCH,),
     "figures": (Step("drawing figures", 100, ("drawing figures",)),),
     "read": (Step("reading files", 100, (READING,)),),

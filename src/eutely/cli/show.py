@@ -1,5 +1,7 @@
 """Commands that show: ``eutely view``, ``report`` and ``config``."""
 
+import logging
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from eutely.atlas import Atlas
     from eutely.execute import Progress
     from eutely.results import Report
+
+log = logging.getLogger("eutely")
 
 
 def view(
@@ -89,13 +93,20 @@ def view(
 
 
 def page_of_folder(folder: Path) -> Path:
-    """Return the page of a run, rendered again; or that of annotations, unchanged."""
+    """Return the page of a run, rendered again; or that of annotations, unchanged.
+
+    The page of a folder that cannot be written is rendered into a temporary one.
+    """
     from eutely.tasks.outputs import PAGE, REPORT, read_report, write_page
 
-    page = folder / PAGE
-    if (folder / REPORT).exists() or not page.exists():
-        write_page(folder, *read_report(folder))
-    return page
+    if not (folder / REPORT).exists() and (folder / PAGE).exists():
+        return folder / PAGE
+    content = read_report(folder)
+    if not os.access(folder, os.W_OK):
+        log.warning("%s cannot be written: its page is in a temporary folder", folder)
+        folder = Path(tempfile.mkdtemp(prefix="eutely-"))
+    write_page(folder, *content)
+    return folder / PAGE
 
 
 def report(

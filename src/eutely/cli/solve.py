@@ -94,13 +94,16 @@ def solve(
     Example: eutely solve worms.dd.xz -o solution.json --mode direct
     """
     start_log(verbose, quiet)
-    from eutely.io.dd import read_dd
+    from eutely.io.limits import check_regular
     from eutely.io.whole import write_text
     from eutely.io.written import refuse_other_kind, refuse_to_replace
 
     if output is not None:
         refuse_to_replace([output], [problem])
         refuse_other_kind(output)
+    check_regular(problem)
+    from eutely.io.dd import read_dd  # after errors: importing Numba is slow
+
     pairs = read_dd(problem)
     options = Options(mode, effort.value, time_limit, bound, seed)
     several = max(h for _, h, _ in pairs) > 1
@@ -244,7 +247,6 @@ def match(
     """
     start_log(verbose, quiet)
     from eutely.io.written import refuse_to_replace, table_at
-    from eutely.tasks.match import match as match_specimens
 
     if output is not None:
         refuse_to_replace([output], files_read([first, second]))
@@ -254,6 +256,8 @@ def match(
             f"{len(specimens)} specimens in {first} and {second}; match takes one of each"
         )
     a, b = specimens
+    from eutely.tasks.match import match as match_specimens  # after errors: it takes a second
+
     result = match_specimens(a, b, effort=effort.value, seed=seed)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")

@@ -60,6 +60,8 @@ def atlas_of(
         neighbours=config.costs.neighbours,
     )
     atlas = replace(atlas, scale=config.realign.scale)
+    if any(cells.parts):
+        atlas = replace(atlas, shown=cells.shown()[used].sum(axis=0))
     if weights is None:
         return atlas
     return replace(atlas, model="offsets", weights=weights, c0=config.atlas.c0)

@@ -16,7 +16,6 @@ from eutely.align.shared import harmonised, shared_maps
 from eutely.align.warp import warped_to_mean
 from eutely.atlas import Atlas
 from eutely.cells import Cells
-from eutely.cliques import UNMATCHED
 from eutely.config.model import Estimate
 from eutely.errors import EutelyError
 from eutely.estimate import atlas_of, robust_gaussians
@@ -30,7 +29,7 @@ from eutely.learned import Trial
 from eutely.pose import orient
 from eutely.solver import solve
 from eutely.solver.softassign import centres_of, squared_distances
-from eutely.specimen import Specimen
+from eutely.specimen import UNMATCHED, Specimen
 from eutely.steps import Context, Run, step
 
 log = logging.getLogger("eutely")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from eutely.align.affine import least_squares
 from eutely.align.target import pose_rules
 from eutely.align.warp import rewarp
-from eutely.cliques import UNMATCHED
+from eutely.candidates import PairCosts
 from eutely.fit.evidence import (
     HAND,
     MIRRORED,
@@ -37,7 +37,9 @@ from eutely.fit.poses import RIVAL, plausible_poses
 from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign
-from eutely.solver.softassign import Rules
+from eutely.solver.meanfield import settle
+from eutely.solver.softassign import Rules, soft_assign
+from eutely.specimen import UNMATCHED
 
 MOST_POSES, FEW_POSES = 16, 2
 """Poses of the whole body that are matched at most, and where a specimen hardly shows all of it."""
@@ -93,8 +95,17 @@ def place_in_view(model: Model, specimen: Posed, unposed: Unposed, pins: Pins = 
 
 def place_standing(model: Model, specimen: Posed) -> Fit:
     """Fit a specimen whose first pose is right, whichever part of the body it shows."""
-    fit = _part(model, specimen.poses[0], specimen.scores, None)
-    return match_jointly(model, fit, probabilities=True)
+    return match_jointly(model, match_part(model, specimen), probabilities=True)
+
+
+def match_part(model: Model, specimen: Posed) -> Fit:
+    """Warp a part of the body whose pose is right and match it, each cell by itself."""
+    return _part(model, specimen.poses[0], specimen.scores, None)
+
+
+def settle_view(model: Model, specimen: Posed, unposed: Unposed) -> Fit:
+    """Find the view and handedness that fit best, each cell by itself; see `place_in_view`."""
+    return _whole_or_part(model, specimen, unposed, None)
 
 
 def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
@@ -105,6 +116,32 @@ def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
         again = _part(model, fit.warped, fit.scores, pins, fit.nuclei)
     again = match_jointly(model, again, pins=pins, probabilities=True)
     return replace(again, mirror=fit.mirror)
+
+
+def match_around(model: Model, fit: Fit, pins: Pins, terms: PairCosts | None) -> Fit:
+    """Match a placed specimen again around pins, at its place and by its warp.
+
+    Parameters
+    ----------
+    model
+        all cells.
+    fit
+        from `match_jointly`.
+    pins
+        (n,), the cell that each nucleus must be.
+    terms
+        from `term_costs` of the same fit, which stay the same whatever is pinned.
+    """
+    seen = model if fit.view is None else model.through(fit.view)
+    wider = seen.loosened(fit.error)
+    rules = Rules(seen.freedom, seen.c0(fit.rates), pins, terms)
+    settled = settle(wider.field, fit.warped, seen.means, rules, crowd=fit.crowd)
+    shares = soft_assign(
+        settled.expected, wider.field.centres, fit.warped, settled.rules, converged=True
+    )
+    return replace(
+        fit, nuclei=settled.nuclei, cost=settled.cost, expected=settled.expected, shares=shares
+    )
 
 
 def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) -> Fit:

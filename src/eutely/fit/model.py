@@ -98,7 +98,7 @@ def model_of_atlas(atlas: Atlas) -> Model:
         centres_of(atlas.covariances),
         Body(atlas.size, spacing(atlas.means), atlas.warp),
         min(atlas.freedom, GAUSSIAN),
-        Background.of(atlas.means, atlas.seen),
+        Background.of(atlas.means, atlas.often),
         atlas.feature_means,
         atlas.crowding,
         complete=True,
@@ -115,15 +115,14 @@ def model_of_cells(
     used = np.ones(len(cells), bool) if chosen is None else cells.enough(chosen)
     places, scores = cells.places()[used], cells.cell_scores()[used]
     joint = joint_gaussians(places, cells.body.spacing, settings)
-    seen = np.isfinite(places[:, :, 0]).sum(axis=0)
-    return joint_model(joint, cells, settings, seen, cell_means(scores))
+    return joint_model(joint, cells, settings, cells.often(used), cell_means(scores))
 
 
 def joint_model(
     joint: Joint,
     cells: Cells,
     settings: Estimate,
-    seen: NDArray[np.int64] | None,
+    seen: NDArray[np.float64] | None,
     features: NDArray[np.float64],
 ) -> Model:
     """Prepare cells that predict each other.
@@ -137,16 +136,17 @@ def joint_model(
     settings
         the section ``estimate`` of the configuration.
     seen
-        (m,), number of specimens in which each cell was seen; None for all.
+        (m,), number of specimens in which each cell was seen, see `Cells.often`; None for all.
     features
         (m, d), mean scores of the cells.
     """
     means = joint.cells.means
+    background = Background.of(means, seen, most_pairs(cells.whole_counts()))
     return Model(
         Field(means, joint.neighbours, joint.predictors, centres_of(joint.conditionals)),
         centres_of(joint.cells.covariances),
         cells.body,
         settings.freedom,
-        Background.of(means, seen, most_pairs(np.array([len(points) for points in cells.posed]))),
+        background._replace(partial=any(cells.parts)),
         features,
     )

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from eutely.align.warp import fit_warp, rewarp
 from eutely.annotation import NucleusCells
 from eutely.candidates import PairCosts
-from eutely.cliques import UNMATCHED
 from eutely.features import feature_costs
 from eutely.fit.model import Model
 from eutely.fit.noise import likeliest_error
@@ -24,6 +23,7 @@ from eutely.informative import MANY
 from eutely.solver.assignment import assign
 from eutely.solver.meanfield import COOLING, Crowd, settle
 from eutely.solver.softassign import Centres, Rules, Shares, mean_places, soft_assign
+from eutely.specimen import UNMATCHED
 
 WARP_COOLING = (4.0, 4.0, 2.0, 2.0, 1.0, 1.0)
 """Temperatures at which the warp is fitted to soft matches."""

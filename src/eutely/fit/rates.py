@@ -77,8 +77,8 @@ class Background(NamedTuple):
     most
         pairs of a missing cell and a spurious nucleus that a specimen can have.
     partial
-        whether the specimen shows a part of the body: then its number of nuclei does not show
-        whether it is complete.
+        whether specimens may show parts of the body: then the number of nuclei does not show
+        whether one is complete.
     """
 
     density: float
@@ -90,7 +90,7 @@ class Background(NamedTuple):
     def of(
         cls,
         means: NDArray[np.float64],
-        seen: NDArray[np.int64] | None = None,
+        seen: NDArray[np.float64] | NDArray[np.int64] | None = None,
         most: float = np.inf,
     ) -> Background:
         """Take cells at ``means`` (m, 3) that were seen in so many specimens: (m,)."""
@@ -137,6 +137,8 @@ class Background(NamedTuple):
     def _rates(self, pairs: float, count: int) -> Rates:
         usual, pairs = max(float(self.presence.sum()), 1.0), min(pairs, self.most)
         lacking, surplus = max(usual - count, 0.0), max(count - usual, 0.0)
+        if self.partial:  # how many cells are in view is not known that well
+            surplus = min(surplus, self.most)
         return Rates(
             float(np.clip((lacking + pairs) / usual, LOWEST_RATE, HIGHEST_RATE)),
             float(np.clip((surplus + pairs) / usual, LOWEST_RATE, HIGHEST_RATE)),

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
-from scipy.spatial import KDTree
 
+from eutely import geometry
 from eutely.features import rank_costs
 from eutely.fit.model import Model
 from eutely.frame import Points
@@ -68,22 +68,6 @@ STRETCH = 1.6
 
 RIDGE = 0.05
 """Weight of the similarity against which shear is fitted."""
-
-AROUND = 10
-"""Neighbours of a cell that show whether it is in view."""
-
-INSIDE = 0.75
-"""Quantile of the share of a cell's neighbours that are matched, well inside the view."""
-
-OUT, IN = 0.15, 0.8
-"""Shares, relative to that of the inside, up to which a cell is out of view, and from which it is
-in view."""
-
-WHOLE = 0.9
-"""Share of the cells in view that are matched from which all are expected."""
-
-UNSEEN = 0.02
-"""Lowest probability that a cell is in view."""
 
 
 class Unposed(NamedTuple):
@@ -272,7 +256,7 @@ def _mixed(
 ) -> tuple[Points, NDArray[np.float64], float]:
     """Return mean cells (n, 3), how sure they are (n,), and the log-likelihood of a pose."""
     means, background = model.means, model.background
-    prior = background.presence * np.where(_window(model, posed), 1.0, UNSEEN)
+    prior = background.presence * np.where(_window(model, posed), 1.0, geometry.UNSEEN)
     share = min(len(posed) / prior.sum(), 1.0)
     order = np.argsort(means[:, 0], kind="stable")
     costs = np.zeros((0, 0)) if extra is None else np.ascontiguousarray(extra[order])
@@ -322,18 +306,7 @@ def in_view(model: Model, nuclei: NDArray[np.int32], count: int) -> NDArray[np.f
     count
         nuclei of the specimen; about as many cells are in view.
     """
-    means, presence = model.means, model.background.presence
-    matched = (nuclei >= 0).astype(np.float64)
-    if not matched.any() or len(means) < 3:
-        return np.full(len(means), min(count / presence.sum(), 1.0))
-    most = min(AROUND + 1, len(means))
-    _, near = KDTree(means).query(means, [*range(2, most + 1)])
-    usual = matched.sum() / presence.sum()
-    share = (matched[near].sum(axis=1) + usual) / (presence[near].sum(axis=1) + 1.0)
-    inside = float(np.quantile(share[nuclei >= 0], INSIDE))
-    within = np.clip((share / inside - OUT) / (IN - OUT), 0.0, 1.0)
-    seen = min(count / float((presence * within).sum()), 1.0)
-    return np.asarray(np.maximum((1.0 if seen > WHOLE else seen) * within, UNSEEN))
+    return geometry.in_view(model.means, model.background.presence, nuclei, count)
 
 
 @kernel

@@ -1,22 +1,18 @@
-"""Tables of annotated nuclei, and of pins: nuclei whose cell a person settled."""
+"""Tables of annotated nuclei."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eutely.annotation import Annotation
-from eutely.cliques import UNMATCHED
-from eutely.errors import ReadError, WriteError
-from eutely.io.names import read_nucleus_table
-from eutely.io.text import whole_numbers
-from eutely.io.whole import whole
+from eutely.errors import WriteError
 from eutely.io.written import tables_in
-from eutely.specimen import Specimen
+from eutely.specimen import UNMATCHED, Specimen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,12 +29,6 @@ ALL = "annotations"
 
 DOUBTFUL = 0.1
 """Fraction of the matched nuclei of each specimen in that table: the least certain ones."""
-
-PIN_COLUMNS = ("specimen", "id", "name")
-"""Columns of a table of pins; ``cell`` follows if a cell goes by its number."""
-
-Pins = dict[tuple[str, int], str | int]
-"""(specimen, id of the nucleus) -> name or number of the cell; "" if it is no cell."""
 
 Row = tuple[Any, ...]
 
@@ -190,46 +180,3 @@ def _doubtful(annotation: Annotation, names: Sequence[str]) -> Iterator[Row]:
     rows = list(_rows(annotation, names))
     for nucleus in worst.tolist():
         yield annotation.specimen, *rows[nucleus]
-
-
-def read_pins(path: Path) -> Pins:
-    """Read nuclei whose cell is settled, by id, with a name or the number of a cell.
-
-    A name counts more than a number; without either, the nucleus is no cell. A table that ``eutely
-    annotate`` wrote is taken too: it belongs to the specimen that it is called after, and its empty
-    rows stay open. An id twice, or neither a column ``name`` nor ``cell``, is an error.
-    """
-    rows = read_nucleus_table(path, expected="specimen, id, and name or cell")
-    fields, lines = rows.table.fields, rows.table.lines
-    annotated = "confidence" in fields
-    if rows.specimens is None and not annotated:
-        raise ReadError(
-            f"{path}: no column specimen (found: {rows.table.found()}); expected specimen, id, and "
-            "name or cell"
-        )
-    if not {"name", "cell"} & set(fields):
-        raise ReadError(
-            f"{path}: no column name or cell (found: {rows.table.found()}); expected specimen, id, "
-            "name"
-        )
-    specimens = rows.specimens or [path.stem] * len(rows.ids)
-    pins: Pins = {}
-    columns = (rows.column("name"), rows.column("cell"), lines)
-    for specimen, id_, name, cell, line in zip(specimens, rows.ids, *columns, strict=True):
-        if cell and not name:
-            pins[specimen, id_] = int(whole_numbers([cell], "cell", str(path), [line])[0])
-        elif name or not annotated:
-            pins[specimen, id_] = name
-    return pins
-
-
-def write_pins(pins: Mapping[tuple[str, int], str | int], path: Path) -> None:
-    """Write pins, sorted, completely or not at all."""
-    numbered = any(isinstance(cell, int) for cell in pins.values())
-    with whole(path) as aside, aside.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*PIN_COLUMNS, "cell") if numbered else PIN_COLUMNS)
-        for (specimen, label), cell in sorted(pins.items(), key=lambda pin: pin[0]):
-            number = isinstance(cell, int)
-            row = (specimen, label, "" if number else cell)
-            writer.writerow((*row, cell if number else "") if numbered else row)

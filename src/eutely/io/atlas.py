@@ -81,7 +81,7 @@ def _write(atlas: Atlas, path: Path) -> None:
             _put(file, key, texts if texts.itemsize else texts.astype("S1"))
         for field in fields(atlas):
             value = getattr(atlas, field.name)
-            if isinstance(value, np.ndarray):
+            if isinstance(value, np.ndarray) and (field.name != "shown" or value.size):
                 _put(file, field.name, value)
 
 

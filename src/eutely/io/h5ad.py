@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
-from eutely.cliques import UNMATCHED
 from eutely.errors import EutelyError, install
-from eutely.io.whole import whole
-from eutely.specimen import Specimen
+from eutely.io.written import table_at
+from eutely.specimen import UNMATCHED, Specimen
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -156,8 +155,8 @@ def cells_anndata(
 
 
 def write_h5ad(data: AnnData, path: Path) -> None:
-    """Write AnnData, completely or not at all."""
-    with whole(path) as aside:
+    """Write AnnData, completely or not at all; a file with other content is kept as ``.bak``."""
+    with table_at(path) as aside:
         data.write_h5ad(aside, compression="gzip")
 
 

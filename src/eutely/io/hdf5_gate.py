@@ -7,11 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from eutely.errors import ReadError
 from eutely.io.limits import DEFLATE, budget, check_deflated, check_unpacked
 
 HEAP = b"GCOL\x01\0\0\0"
 """Beginning of a heap, in which HDF5 keeps texts of any length."""
+
+LZF = 32000
+"""Number of the filter LZF."""
 
 MOST_LINKS = 16
 """Soft links that are followed to one dataset."""
@@ -84,7 +89,25 @@ def stored_chunks(place: Path, dataset: Any) -> tuple[list[Any], int]:
         for chunk in (chunk for chunk in stored if chunk.size * DEFLATE > most):
             data = partial(_raw, dataset, chunk.chunk_offset)
             check_deflated(place, data, chunk.size, zlib.decompressobj)
+    if dataset.compression == "lzf" and not dataset.fletcher32:
+        _check_lzf(place, dataset, stored, size)
     return stored, chunk_count(dataset)
+
+
+def _check_lzf(place: Path, dataset: Any, stored: list[Any], size: int) -> None:
+    """Raise a ReadError if a chunk does not unpack to ``size`` bytes: HDF5 would not notice."""
+    from eutely.io.lzf import unpacked_size  # here, because importing Numba is slow
+
+    layout = dataset.id.get_create_plist()
+    filters = [layout.get_filter(number)[0] for number in range(layout.get_nfilters())]
+    skipped = 1 << filters.index(LZF)  # set where a chunk is stored as it is
+    for chunk in stored:
+        if chunk.filter_mask & skipped:
+            continue
+        packed = dataset.id.read_direct_chunk(chunk.chunk_offset)[1]
+        if unpacked_size(np.frombuffer(packed, np.uint8)) != size:
+            at = chunk.chunk_offset
+            raise ReadError(f"cannot read {place}: damaged or cut off (the chunk at {at})")
 
 
 def chunk_count(dataset: Any) -> int:

@@ -44,7 +44,7 @@ class NucleusTable:
         return [value.strip() for value in values]
 
 
-def read_nucleus_table(path: Path, *, expected: str) -> NucleusTable:
+def read_nucleus_table(path: Path, *, expected: str, log_of: str = "") -> NucleusTable:
     """Read a table of nuclei that are known by their ids, without coordinates.
 
     Parameters
@@ -53,6 +53,8 @@ def read_nucleus_table(path: Path, *, expected: str) -> NucleusTable:
         in any format of a table.
     expected
         columns of such a table, for errors.
+    log_of
+        a table with a column of this name lists changes: an id may occur several times.
     """
     table = with_words(read_columns(path), WORDS)
     fields = dict(table.fields)
@@ -73,7 +75,7 @@ def read_nucleus_table(path: Path, *, expected: str) -> NucleusTable:
         if key is not None and not specimen:
             raise ReadError(f"{path}: line {line}: column {key} is empty; name the specimen")
         first = seen.setdefault((specimen, id_), line)
-        if first != line:
+        if first != line and log_of not in fields:
             whose = f" of {specimen}" if specimen else ""
             raise ReadError(f"{path}: id {id_}{whose} is in lines {first} and {line}; keep one")
     return NucleusTable(table, specimens, ids)

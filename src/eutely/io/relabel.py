@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.annotation import Annotation
-from eutely.cliques import UNMATCHED
 from eutely.errors import WriteError
 from eutely.io.limits import check_memory
 from eutely.io.volumes import Volume
 from eutely.io.volumes.zarr import create_labels
 from eutely.io.whole import whole, write_text
+from eutely.specimen import UNMATCHED
 
 FOLDER = "labels"
 """Folder of the copies inside the folder of annotations."""

@@ -22,7 +22,7 @@ from qtpy.QtWidgets import (
 )
 
 from eutely.errors import EutelyError
-from eutely.io.annotations import read_pins, write_pins
+from eutely.io.pins import add_pins
 from eutely.napari.named import Named, as_pin, read_named
 from eutely.napari.planes import cuts
 from eutely.napari.reader import CENTRES, TABLE, colormap, names_layer, show_one_name_in_3d
@@ -153,9 +153,7 @@ class Check(QWidget):
     def write_to(self, path: Path | str) -> None:
         """Write the pins to ``path``; pins that are there already stay."""
         try:
-            earlier = read_pins(Path(path)) if Path(path).exists() else {}
-            new = {key: as_pin(name) for key, name in self.pins.items()}
-            write_pins(earlier | new, Path(path))
+            add_pins({key: as_pin(name) for key, name in self.pins.items()}, Path(path))
         except EutelyError as error:
             self.words.setText(str(error))
         else:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
-from eutely.cliques import UNMATCHED
 from eutely.evaluation import Evaluation, comparable, spellings
 from eutely.learned import Trial
 from eutely.results import Shown
+from eutely.specimen import UNMATCHED
 
 UNSURE = 0.5
 """Nuclei with a confidence below this are called uncertain."""

@@ -115,7 +115,7 @@ def learning(report: Report) -> Figure:
     """Draw the loss of each trial and the lowest loss so far, one panel per stage."""
     curves = compute.learning_curves(report.trials)
     _need(len(curves), "a trial of learning")
-    figure = _empty(6 * len(curves), 5)
+    figure = empty_figure(6 * len(curves), 5)
     for column, curve in enumerate(curves):
         axes = figure.add_subplot(1, len(curves), column + 1)
         axes.scatter(curve.numbers + 1, curve.losses, s=4, color=MAIN, alpha=0.5, lw=0)
@@ -166,7 +166,7 @@ def atlas(atlas: Atlas, *, deviations: float = 2.0) -> Figure:
     extent = np.ptp(atlas.means, axis=0)
     width = 17.0
     height = float(width * (extent[1] + extent[2]) / max(float(extent[0]), 1e-9))
-    figure = _empty(width, min(max(1.6 * height + 2.5, 5.0), 20.0))
+    figure = empty_figure(width, min(max(1.6 * height + 2.5, 5.0), 20.0))
     shade = (atlas.means[:, 0].argsort().argsort() + 0.5) / len(atlas)
     for row, (axis, name) in enumerate(((1, "y"), (2, "z"))):
         axes = figure.add_subplot(2, 1, row + 1)
@@ -263,7 +263,7 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def _empty(width: float, height: float) -> Figure:
+def empty_figure(width: float, height: float) -> Figure:
     """Return an empty figure; width and height in centimetres."""
     from matplotlib.figure import Figure
 
@@ -271,5 +271,5 @@ def _empty(width: float, height: float) -> Figure:
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    figure = _empty(width, height)
+    figure = empty_figure(width, height)
     return figure, figure.add_subplot()

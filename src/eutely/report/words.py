@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
-from eutely.cliques import UNMATCHED
 from eutely.plots import compute
 from eutely.results import Report
+from eutely.specimen import UNMATCHED
 
 MOST_LISTED = 6
 """Number of specimens or cells that an entry of the list of checks names or links."""

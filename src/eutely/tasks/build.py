@@ -21,6 +21,7 @@ from eutely.estimate import atlas_of
 from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
+from eutely.find.views import stand_together
 from eutely.fit import place
 from eutely.fit.choose import place_standing
 from eutely.fit.evidence import is_mirrored, support, trust
@@ -31,7 +32,7 @@ from eutely.geometry import folds
 from eutely.learned import Learned
 from eutely.pose import Oriented, anonymous, framed, oriented
 from eutely.record import pack
-from eutely.specimen import Specimen, html_table
+from eutely.specimen import UNKNOWN, Specimen, html_table
 from eutely.steps import Context, Run, Store, step
 from eutely.store import Memory
 from eutely.store.folder import RunFolder, open_run
@@ -213,12 +214,13 @@ def build(
             remember_pins(store, pins)
         terms = tuple(f"{term.__module__}.{term.__qualname__}" for term in place.TERMS)
         run = Run(settings, executor, store, progress, terms)
+        straight = _oriented(run, ordered)
         frame = framed(
-            _oriented(run, ordered),
-            features,
-            scale=settings.realign.scale,
-            smooth=settings.realign.warp,
+            straight, features, scale=settings.realign.scale, smooth=settings.realign.warp
         )
+        if not named:
+            sizes = np.array([one.poses[0].size for one in straight])
+            frame = stand_together(run, frame, sizes, known=ordered[0].unit != UNKNOWN)
         built = _built(run, ordered, frame, labels, pinned)
         warn(built.outliers)
         if isinstance(store, RunFolder):
@@ -244,28 +246,31 @@ def _built(
     if found.names:
         atlas = atlas.named(found.names)
     log.info("atlas: %d cells, %d of them rare", len(atlas), int(atlas.rare.sum()))
-    mirrored = [False] * len(specimens)
+    mirrored = [posed.mirrored for posed in frame.specimens]
     standing = bool(labels) and frame.body.smooth and not run.config.realign.base
     if standing:
         # Names have settled the poses, mirror images undone and parts not stretched.
         rows = zip(frame.specimens, cells.posed, strict=True)
         mirrored = [is_mirrored(specimen.unstretched(), places) for specimen, places in rows]
         frame = _standing(frame, cells)
+    shown = cells.shown() if frame.parts else None
     fits = tuple(
         replace(
-            annotation(atlas, specimen, held_out.nuclei, np.arange(len(specimen))),
-            mirrored=hand,
+            annotation(
+                atlas, specimens[number], held_out.nuclei, np.arange(len(specimens[number]))
+            ),
+            mirrored=mirrored[number],
+            view=shown[number] if shown is not None and frame.parts[number] else None,
             support=held_out.support,
         )
-        for specimen, held_out, hand in zip(
-            specimens, run(held_out_fits, frame, cells, found.weights), mirrored, strict=True
-        )
+        for number, held_out in enumerate(run(held_out_fits, frame, cells, found.weights))
     )
     for fit in fits:
-        if fit.mirrored:
-            log.info("%s is a mirror image of most specimens", fit.specimen)
+        if note := fit.note(atlas):
+            log.info("%s: %s", fit.specimen, note)
     built = Built(atlas, specimens, cells.labels(), fits, {}, found.learned, tuple(run.timings))
-    return replace(built, outliers=outliers(fits, len(atlas), built.consistency(), parts=standing))
+    parts = standing or bool(frame.parts)
+    return replace(built, outliers=outliers(fits, len(atlas), built.consistency(), parts=parts))
 
 
 def _standing(frame: Frame, cells: Cells) -> Frame:
@@ -358,7 +363,7 @@ def held_out_fits(
 def _fit(atlas: Atlas, model: Model, specimen: Posed) -> HeldOut:
     if atlas.model != "joint":
         return HeldOut(nucleus_cells(fit_specimen(atlas, model, specimen), ALTERNATIVES), None)
-    if len(specimen.poses) == 1:  # settled by names
+    if len(specimen.poses) == 1:  # settled by names, or a part at its place
         fit = place_standing(model, specimen)
     else:
         fit = fit_specimen(atlas, model, specimen)

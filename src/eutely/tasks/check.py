@@ -1,6 +1,7 @@
 """Checks of input data: facts about each specimen, and warnings about what looks odd."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -9,9 +10,13 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
+from eutely.config.model import Estimate
 from eutely.errors import SpecimenError
+from eutely.execute import open_executor
+from eutely.find.hands import mirror_images, most_are
+from eutely.find.views import possible_parts
 from eutely.geometry import spacing
-from eutely.pose import orient
+from eutely.pose import anonymous, framed, orient, oriented
 from eutely.specimen import MICROMETRE, UNKNOWN, VOXEL, Specimen
 
 LARGE = 3.0
@@ -41,6 +46,9 @@ NEIGHBOURS = (0.05, 500.0)
 
 FAR = 5.0
 """Factor by which the size may differ from that of an atlas, or of a single other specimen."""
+
+FEWEST_TO_COMPARE = 3
+"""Specimens that show which handedness is usual."""
 
 SURE = 1.0
 """Difference of log-probabilities from which head and tail are clear."""
@@ -328,6 +336,27 @@ def odd_specimens(cohort: Sequence[Facts]) -> Iterator[Oddity]:
                 "the voxel size right?"
             )
             yield Oddity(facts.name, "extent far from the cohort's", detail)
+
+
+def odd_handedness(specimens: Sequence[Specimen]) -> Iterator[Oddity]:
+    """Yield which specimens are mirror images of most others, where whole specimens show that."""
+    straight = []
+    for specimen in specimens:
+        with suppress(SpecimenError):  # without a pose
+            straight.append(oriented(anonymous(specimen, specimen.name)))
+    if len(straight) < FEWEST_TO_COMPARE:
+        return
+    frame = framed(straight, (), scale=True, smooth=True)
+    sizes = np.array([one.poses[0].size for one in straight])
+    whole = np.flatnonzero(~possible_parts(frame, sizes, known=False)).tolist()
+    with open_executor(None) as executor:
+        mirrored = mirror_images(frame.subset(whole), Estimate(), executor)
+    for number in np.flatnonzero(mirrored != most_are(mirrored)).tolist():
+        yield Oddity(
+            straight[whole[number]].specimen.name,
+            "mirror image of most specimens",
+            "axes of its file have another handedness; build and annotate allow for it",
+        )
 
 
 def _scatter(values: NDArray[np.float64]) -> float:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError, ReadError
-from eutely.io.annotations import read_pins, write_pins
 from eutely.io.atlas import read_atlas
+from eutely.io.pins import read_pins, write_pins
 from eutely.io.whole import keep_copy
 from eutely.store.folder import RunFolder
 from eutely.tasks.pins import Pins

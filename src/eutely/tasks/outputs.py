@@ -19,6 +19,7 @@ from eutely.errors import ReadError
 from eutely.evaluation import Evaluation, majority_names, pre_atlas, score
 from eutely.io.atlas import read_atlas, write_atlas
 from eutely.io.whole import write_text
+from eutely.io.written import PAGE as PAGE
 from eutely.record import pack, unpack
 from eutely.report import render
 from eutely.results import Report, Shown
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from eutely.tasks.build import Built
 
 ATLAS, CLIQUES, PARAMETERS = "atlas.h5", "cliques.csv", "parameters.json"
-REPORT, PAGE = "report.npz", "report.html"
-"""What the page of a run shows besides the atlas, to write it again; and the page."""
+REPORT = "report.npz"
+"""What the page of a run shows besides the atlas, to write it again."""
 
 ATLAS_USED = "used-atlas.npz"
 """Copy of the atlas in a folder of annotations, to write their page again."""
@@ -51,14 +52,14 @@ def write_build(built: Built, config: Config, run: RunFolder, pins: Pins | None 
 
 
 def cliques_table(built: Built) -> str:
-    """Return the table of all nuclei (CSV): specimen, id, cell."""
+    """Return the table of all nuclei (CSV): specimen, id, cell, mirrored."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("specimen", "id", "cell"))
-    for specimen, cells in zip(built.specimens, built.cells, strict=True):
+    writer.writerow(("specimen", "id", "cell", "mirrored"))
+    for specimen, cells, fit in zip(built.specimens, built.cells, built.fits, strict=True):
         order = np.argsort(specimen.ids)
         for id_, cell in zip(specimen.ids[order].tolist(), cells[order].tolist(), strict=True):
-            writer.writerow((specimen.name, id_, "" if cell < 0 else cell))
+            writer.writerow((specimen.name, id_, "" if cell < 0 else cell, int(fit.mirrored)))
     return text.getvalue()
 
 
@@ -116,11 +117,13 @@ def report_of_build(
         versions=versions(),
         config=to_toml(config),
         evaluation=pre_atlas(built.specimens, built.cells) if named else None,
-        pins=_listed(pins, built.specimens),
+        pins=pins_listed(pins, built.specimens),
     )
 
 
-def _listed(pins: Pins | None, specimens: Sequence[Specimen]) -> tuple[tuple[str, int, str], ...]:
+def pins_listed(
+    pins: Pins | None, specimens: Sequence[Specimen]
+) -> tuple[tuple[str, int, str], ...]:
     """Return the pins of specimens that are there, in order."""
     there = {specimen.name for specimen in specimens}
     rows = sorted((pins or {}).items(), key=lambda pin: pin[0])
@@ -177,7 +180,7 @@ def report_of_annotations(
         command=command,
         versions=versions(),
         evaluation=Evaluation(scores) if scores else None,
-        pins=_listed(pins, specimens),
+        pins=pins_listed(pins, specimens),
     )
 
 

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
 from eutely.cells import Cells
-from eutely.cliques import UNMATCHED
 from eutely.costs.near import FREE, NOBODYS
 from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import comparable, majority_names
-from eutely.specimen import Specimen
+from eutely.specimen import UNMATCHED, Specimen
 
 log = logging.getLogger("eutely")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from eutely.annotation import Annotation
-from eutely.cliques import UNMATCHED
 from eutely.execute import Progress, silent
 from eutely.io.relabel import write_colours, write_relabelled
 from eutely.io.volumes import Volume
+from eutely.specimen import UNMATCHED
 
 log = logging.getLogger("eutely")
 

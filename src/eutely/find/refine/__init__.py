@@ -8,6 +8,7 @@ the last rounds cells that are easily confused are split again.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +16,14 @@ import numpy as np
 from eutely.align.target import choose_targets
 from eutely.align.warp import warped_to_mean
 from eutely.cells import Cells
-from eutely.estimate import Gaussians, robust_gaussians
+from eutely.estimate import robust_gaussians
 from eutely.features import cell_means
 from eutely.find.found import Found, Labels
 from eutely.find.refine.fuse import cohort_rates, from_target, fuse
 from eutely.find.refine.grow import settled
 from eutely.find.refine.resplit import resplit
-from eutely.find.refine.rounds import joint_round, linear_round
-from eutely.frame import Frame, Posed
+from eutely.find.refine.rounds import joint_round, linear_round, nuclei_as_cells
+from eutely.frame import Frame
 from eutely.steps import Context, Run, step
 
 log = logging.getLogger("eutely")
@@ -79,17 +80,15 @@ def first_target(context: Context, frame: Frame, target: int) -> Cells:
     specimens, body = frame.specimens, frame.body
     first = specimens[target].poses[0]
     posed = tuple(specimen.poses[0] for specimen in specimens)
-    cells = Cells(posed, posed, (), frame.scores, body)
-    # Half the spacing: broad enough to reach the right nucleus, too narrow to blur neighbours.
-    wide = np.broadcast_to((body.spacing / 2) ** 2 * np.eye(3), (len(first), 3, 3))
-    means = Gaussians(first, np.array(wide)), np.nan_to_num(specimens[target].scores)
+    cells = Cells(posed, posed, (), frame.scores, body, frame.parts)
+    means = nuclei_as_cells(first, body.spacing), np.nan_to_num(specimens[target].scores)
     context.progress("first target", 0, settings.linear_rounds + 1, "")
     for number in range(settings.linear_rounds):
         cells = linear_round(cells, specimens, means, estimate, context.executor)
         if number:
             # Two rounds settle the poses.
             specimens = tuple(
-                Posed((chosen,), specimen.radii, specimen.scores)
+                replace(specimen, poses=(chosen,))
                 for chosen, specimen in zip(cells.posed, specimens, strict=True)
             )
         cells = settled(cells, settings, estimate)

@@ -15,7 +15,6 @@ from scipy.sparse.csgraph import connected_components
 from eutely.align.warp import warped_to_mean
 from eutely.candidates import Candidates
 from eutely.cells import Cells
-from eutely.cliques import UNMATCHED
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, joint_gaussians, prior_gaussians
 from eutely.execute import Executor
@@ -27,6 +26,7 @@ from eutely.geometry import folds
 from eutely.solver.assignment import assign_sparse
 from eutely.solver.meanfield import predict
 from eutely.solver.softassign import squared_distances
+from eutely.specimen import UNMATCHED
 
 EXCHANGED = 0.03
 """Share of specimens in which two cells must have exchanged a nucleus to be decided together."""
@@ -55,9 +55,9 @@ def from_target(cells: Cells, target: int, settings: Estimate, executor: Executo
 
 
 def _match_once(model: Model, specimen: Row) -> Fit:
-    posed, warped, scores, _ = specimen
+    posed, warped, scores, _, part = specimen
     nuclei = np.full(len(model.means), UNMATCHED, np.int32)
-    return match_jointly(model, fit_of(model, (posed, warped, scores, nuclei)), refits=1)
+    return match_jointly(model, fit_of(model, (posed, warped, scores, nuclei, part)), refits=1)
 
 
 def fuse(
@@ -135,7 +135,7 @@ def cohort_rates(cells: Cells) -> Rates:
     """Return the rates of missing cells and spurious nuclei in the whole cohort."""
     matched = sum(int((nuclei >= 0).sum()) for nuclei in cells.nuclei)
     nuclei = sum(map(len, cells.posed))
-    expected = len(cells) * cells.count
+    expected = float(cells.shown().sum())
     return Rates(
         (expected - matched + 0.5) / (expected + 1),
         max(nuclei - matched + 0.5, 0.5) / (expected + 1),
@@ -155,8 +155,9 @@ def cell_costs(
     places = cells.places()
     seen = np.isfinite(places[:, :, 0])
     # Each cell is seen as often as it is: this counts for it where it is always there.
-    share = (seen.sum(axis=0) + 0.5) / (len(cells) + 1)
-    total = -len(cells) * np.log(1 - share)
+    shown = np.maximum(cells.shown().sum(axis=0), seen.sum(axis=0))
+    share = (seen.sum(axis=0) + 0.5) / (shown + 1)
+    total = -shown * np.log(1 - share)
     fold = folds(len(cells), parts).tolist()
     for number, specimen in enumerate(specimens_of(cells)):
         model = models[fold[number]]

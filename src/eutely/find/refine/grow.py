@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.cells import Cells
-from eutely.cliques import UNMATCHED
 from eutely.config.model import Estimate, Refine
 from eutely.estimate import robust_gaussians
 from eutely.solver.softassign import centres_of
+from eutely.specimen import UNMATCHED
 
 log = logging.getLogger("eutely")
 
@@ -37,7 +37,7 @@ def grown(cells: Cells, settings: Estimate, share: float) -> Cells:
     """Add cells where many specimens have a nucleus without a cell.
 
     The place at which most specimens have one becomes a cell, and so on, as long as ``share`` of
-    the specimens have one there.
+    the specimens have one there; of those that show the place, where some show parts of the body.
     """
     typical = np.median(robust_gaussians(cells.places(), settings).covariances, axis=0)
     whitening = centres_of(typical[None]).whitening[0]
@@ -47,7 +47,11 @@ def grown(cells: Cells, settings: Estimate, share: float) -> Cells:
     points = np.concatenate(
         [warped[nuclei] @ whitening.T for warped, nuclei in zip(cells.warped, spare, strict=True)]
     )
-    added = _clusters(points, owners, max(share * len(cells), 2.0))
+    needed = np.repeat(max(share * len(cells), 2.0), len(points))
+    if any(cells.parts):
+        along = [warped[nuclei, 0] for warped, nuclei in zip(cells.warped, spare, strict=True)]
+        needed = np.maximum(share * _showing(cells, np.concatenate(along)), 2.0)
+    added = _clusters(points, owners, needed)
     columns = np.full((len(cells), len(added)), UNMATCHED, np.int32)
     for column, members in enumerate(added):
         columns[owners[members], column] = numbers[members]
@@ -56,30 +60,41 @@ def grown(cells: Cells, settings: Estimate, share: float) -> Cells:
 
 def pruned(cells: Cells, share: float) -> Cells:
     """Remove cells that less than ``share`` of the usual number of specimens have."""
-    table = np.array(cells.nuclei)
-    seen = (table >= 0).sum(axis=0)
-    return cells.with_nuclei(table[:, seen >= share * np.median(seen)])
+    often = cells.often()
+    return cells.with_nuclei(np.array(cells.nuclei)[:, often >= share * np.median(often)])
+
+
+def _showing(cells: Cells, along: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return (k,), the number of specimens that show the places at ``along`` (k,) the body."""
+    counts = np.zeros(len(along), np.int64)
+    for warped, part in zip(cells.warped, cells.parts, strict=True):
+        low, high = warped[:, 0].min(), warped[:, 0].max()
+        counts += ~part | ((along >= low) & (along <= high))
+    return counts
 
 
 def _clusters(
-    points: NDArray[np.float64], owners: NDArray[np.intp], fewest: float
+    points: NDArray[np.float64], owners: NDArray[np.intp], needed: NDArray[np.float64]
 ) -> list[NDArray[np.intp]]:
-    """Return sets of points, at most one of each owner, from the densest place on."""
+    """Return sets of points, at most one of each owner, from the densest place on.
+
+    ``needed`` (n,) says how many points a set at each point must have.
+    """
     clusters: list[NDArray[np.intp]] = []
-    if len(points) < fewest:
+    if not len(points):
         return clusters
     tree = KDTree(points)
     near = [np.array(some, dtype=np.intp) for some in tree.query_ball_point(points, REACH / 2)]
     left = np.ones(len(points), bool)
     counts = np.array([len(np.unique(owners[some])) for some in near])
     while left.any():
-        densest = int(np.argmax(np.where(left, counts, -1)))
+        densest = int(np.argmax(np.where(left, counts / needed, -1.0)))
         centre = points[densest]
         for _ in range(SHIFTS):
             around = np.sort(np.array(tree.query_ball_point(centre, REACH), dtype=np.intp))
             members = _nearest(points, owners, around[left[around]], centre)
             centre = np.median(points[members], axis=0)
-        if len(members) < fewest:
+        if len(members) < needed[densest]:
             break
         clusters.append(members)
         left[members] = False

@@ -13,13 +13,15 @@ from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, independent_gaussians
 from eutely.execute import Executor
+from eutely.fit.choose import match_part
 from eutely.fit.model import Model, joint_model, model_of_cells
 from eutely.fit.place import Fit, match_jointly, match_singly
+from eutely.fit.view import in_view
 from eutely.frame import Points, Posed
 from eutely.geometry import folds
 
-Row = tuple[Points, Points, Points, NDArray[np.int32]]
-"""One specimen of `Cells`: posed, warped, scores, nuclei."""
+Row = tuple[Points, Points, Points, NDArray[np.int32], bool]
+"""One specimen of `Cells`: posed, warped, scores, nuclei, and whether it shows a part."""
 
 
 def linear_round(
@@ -44,8 +46,21 @@ def linear_round(
     """
     places, scores = means
     model = joint_model(independent_gaussians(places), cells, estimate, None, scores)
-    fits = list(executor.map(match_singly, specimens, shared=(model,)))
+    fits = list(executor.map(_match, specimens, shared=(model,)))
     return centred(with_fits(cells, fits))
+
+
+def _match(model: Model, specimen: Posed) -> Fit:
+    return match_part(model, specimen) if specimen.part else match_singly(model, specimen)
+
+
+def nuclei_as_cells(points: Points, spacing: float) -> Gaussians:
+    """Return the nuclei (n, 3) of one specimen as cells to start from.
+
+    Half the spacing: broad enough to reach the right nucleus, too narrow to blur neighbours.
+    """
+    wide = np.broadcast_to((spacing / 2) ** 2 * np.eye(3), (len(points), 3, 3))
+    return Gaussians(points, np.array(wide))
 
 
 def joint_round(
@@ -94,19 +109,23 @@ def _model_of_others(cells: Cells, estimate: Estimate, parts: int, part: int) ->
 def _rematch(models: Sequence[Model], afresh: bool, item: tuple[int, Row]) -> Fit:
     model, fit = models[item[0]], fit_of(models[item[0]], item[1])
     if afresh:
-        posed = Posed((fit.posed,), np.full(fit.posed.shape, np.nan), fit.scores)
-        fit = match_singly(model, posed)
+        posed = Posed((fit.posed,), np.full(fit.posed.shape, np.nan), fit.scores, part=item[1][-1])
+        fit = _match(model, posed)
     return match_jointly(model, fit)
 
 
 def specimens_of(cells: Cells) -> list[Row]:
     """Return the specimens of ``cells`` one by one."""
-    return list(zip(cells.posed, cells.warped, cells.scores, cells.nuclei, strict=True))
+    parts = cells.parts or (False,) * len(cells)
+    return list(zip(cells.posed, cells.warped, cells.scores, cells.nuclei, parts, strict=True))
 
 
 def fit_of(model: Model, specimen: Row) -> Fit:
     """Return one of `specimens_of` as a fit, with the rates of a specimen not known yet."""
-    return Fit(*specimen, cost=0.0, rates=model.background.start(len(specimen[0])))
+    posed, warped, scores, nuclei, part = specimen
+    rates = model.background.start(len(posed))
+    view = in_view(model, nuclei, len(posed)) if part else None
+    return Fit(posed, warped, scores, nuclei, cost=0.0, rates=rates, view=view)
 
 
 def with_fits(cells: Cells, fits: Sequence[Fit]) -> Cells:

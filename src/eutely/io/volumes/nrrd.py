@@ -86,17 +86,19 @@ def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:
     """Return the fields of a header, and where it ends."""
     import nrrd
 
-    lines = file.read(_HEADER).splitlines(keepends=True)
-    blank = next((i for i, line in enumerate(lines) if not line.strip()), len(lines))
-    if blank == len(lines) and file.read(1):
-        raise ValueError(f"no blank line ends the header within {_HEADER} bytes")
+    lines: list[bytes] = []
+    # Line by line: what follows the header may be gigabytes without any end of a line.
+    while (line := file.readline(_HEADER - file.tell())).strip():
+        lines.append(line)
+        if file.tell() >= _HEADER:
+            raise ValueError(f"no blank line ends the header within {_HEADER} bytes")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of a field given twice, for example
         try:
-            header = nrrd.read_header(line.decode("ascii", "ignore") for line in lines[:blank])
+            header = nrrd.read_header(line.decode("ascii", "ignore") for line in lines)
         except Warning as warning:
             raise ValueError(str(warning)) from warning
-    return cast("dict[str, Any]", header), sum(map(len, lines[: blank + 1]))
+    return cast("dict[str, Any]", header), file.tell()
 
 
 def _volume(path: Path, header: dict[str, Any], file: IO[bytes], start: int) -> Volume:

@@ -29,19 +29,11 @@ const PAINTS = {
 };
 
 const atlas = new Viewer(document.getElementById("atlas-stage"));
+const followers = [];  // called with the selected cell, or -1
 const paint = document.getElementById("paint"), size = document.getElementById("size");
 
 function atlasForms(grow) {
   return cells.forms.map((value) => value * grow * grow);
-}
-
-function placesOf(means, count, lift) {
-  const places = new Float32Array(4 * count);
-  for (let i = 0; i < count; i++) {
-    places.set(means.subarray(3 * i, 3 * i + 3), 4 * i);
-    places[4 * i + 3] = lift;
-  }
-  return places;
 }
 
 // A long body (a worm) needs a low picture, a round body (an embryo) a high picture.
@@ -88,6 +80,7 @@ function select(cell, travel = false) {
   card.hidden = cell < 0;
   if (cell >= 0) card.replaceChildren(element("b", title(cell)), ...cellLines(cell).filter(Boolean).map((line) => element("span", line)));
   if (data.specimens.length) drawSpecimen();
+  for (const follow of followers) follow(cell);
 }
 
 const find = document.getElementById("find");

@@ -118,3 +118,29 @@ function legend(place, spec) {
     place.append(item);
   }
 }
+
+// Centres and lift of bodies: n x 4.
+function placesOf(means, count, lift) {
+  const places = new Float32Array(4 * count);
+  for (let i = 0; i < count; i++) {
+    places.set(means.subarray(3 * i, 3 * i + 3), 4 * i);
+    places[4 * i + 3] = lift;
+  }
+  return places;
+}
+
+// Captions of two bodies that are drawn apart, those of the upper (or left) one first.
+function captions(ink, view, names, width, height) {
+  names.forEach((words, which) => {
+    const lift = which ? -0.5 : 0.5;
+    const [x, y] = view.onStage([lift * view.gap[0], lift * view.gap[1]]);
+    ink.save();
+    if (view.round) ink.translate(Math.min(Math.max(x, 90), width - 90), 66);
+    else {
+      ink.translate(18, Math.min(Math.max(y, 90), height - 60));
+      ink.rotate(-Math.PI / 2);
+    }
+    write(ink, words, 0, 0, "600 12px system-ui, sans-serif", "rgba(220,230,245,.75)");
+    ink.restore();
+  });
+}

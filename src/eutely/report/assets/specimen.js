@@ -115,21 +115,6 @@ function showSpecimen(number) {
   drawSpecimen();
 }
 
-// Captions of the two bodies: the atlas and the name of the specimen.
-function captions(ink, width, height) {
-  for (const [words, lift] of [["atlas", 0.5], [data.specimens[state.specimen].name, -0.5]]) {
-    const [x, y] = specimen.onStage([lift * specimen.gap[0], lift * specimen.gap[1]]);
-    ink.save();
-    if (specimen.round) ink.translate(Math.min(Math.max(x, 90), width - 90), 66);
-    else {
-      ink.translate(18, Math.min(Math.max(y, 90), height - 60));
-      ink.rotate(-Math.PI / 2);
-    }
-    write(ink, words, 0, 0, "600 12px system-ui, sans-serif", "rgba(220,230,245,.75)");
-    ink.restore();
-  }
-}
-
 function prepareSpecimen() {
   const which = document.getElementById("which"), slider = document.getElementById("slider");
   which.append(...data.specimens.map(({ name, outlier }, number) => {
@@ -146,7 +131,7 @@ function prepareSpecimen() {
   const first = () => data.starts[state.specimen];
   specimen.annotate = (ink, width, height) => {
     scaleBar(ink, specimen, height);
-    if (specimen.apart > 0) captions(ink, width, height);
+    if (specimen.apart > 0) captions(ink, specimen, ["atlas", data.specimens[state.specimen].name], width, height);
     if (specimen.scale * data.spacing > 30)
       labels(ink, specimen, Array.from({ length: data.starts[state.specimen + 1] - first() }, (_, i) => cells.count + i),
         (body) => nucleusTitle(first() + body - cells.count));

@@ -1,0 +1,428 @@
+"""Comparing groups: false findings, batches, power, real groups, speed.
+
+Run ``python benchmarks/compare.py [null] [batch] [power] [real] [speed]``; it needs the real data
+(``EUTELY_DATA``). Worms are named by the built-in atlas ``celegans-l1``, each by itself, once
+(`cohorts.py` keeps annotations). Writes ``benchmarks/results/compare.json`` and the section of
+``docs/results.md``. True names are read to change cells, and for the row "true names".
+"""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import ttest_ind
+
+from cohorts import (
+    BATCH_SIZE,
+    BATCHES,
+    CHANGED,
+    annotations,
+    batch,
+    built_in,
+    dropped_and_enlarged,
+    halves,
+    named_rows,
+    shifted,
+)
+from eutely import Annotation, Atlas, Design, Specimen, annotate, build, compare, read, simulate
+from eutely.comparison.answer import Outcome, answer
+from eutely.comparison.design import Contrast, contrasts
+from eutely.comparison.effects import spread_residuals
+from eutely.comparison.measured import Measured, measured
+from eutely.comparison.permutations import permutations
+from eutely.comparison.positions import positions
+from eutely.comparison.scores import Scores, Statistics, benjamini_hochberg, scores_of
+from eutely.comparison.words import found_words
+from eutely.evaluation import comparable
+from figures import Figures, keep, known, memory, peak, put, table
+from worms import DATA, named, worms
+
+RESULTS = Path(__file__).resolve().parent / "results" / "compare.json"
+HALVES, REFERENCE = 200, 2000
+"""Random halves of a cohort, and permutations that each is compared with."""
+
+DRAWS = 6
+"""Random choices of animals in section batch."""
+
+SEEDS = {1.0: (0, 1, 2, 3), 0.5: (0, 1), 2.0: (0, 1), 0.25: (0, 1)}
+"""Choices of worms and cells for each distance."""
+
+MOST = int(os.environ.get("EUTELY_MOST", "20"))
+"""Animals of the changed group; 50 takes two and a half times as long."""
+
+FEWER = 1000
+"""Permutations in sections batch and power."""
+
+LEVEL = 0.05
+
+Array = NDArray[np.float64]
+
+
+def question(first: int, second: int) -> Contrast:
+    labels = ["a"] * first + ["b"] * second
+    (contrast,) = contrasts(["a", "b"], labels, list(map(str, range(first + second))), Design())
+    return contrast
+
+
+def ks_distance(p: Array) -> float:
+    """Return the Kolmogorov-Smirnov distance of p-values from the uniform distribution."""
+    ordered, steps = np.sort(p), np.arange(len(p) + 1) / len(p)
+    return float(max(np.abs(ordered - steps[1:]).max(), np.abs(ordered - steps[:-1]).max()))
+
+
+def half_tests(atlas: Atlas, cells: Measured) -> dict[str, Figures]:
+    """Test random halves of a cohort, all tests, as `eutely.comparison.answer.answer` does.
+
+    Scores do not depend on the groups, so that the statistics of a half are those of one more
+    permutation; but for scatter, whose centres are the groups'.
+    """
+    count = len(cells) // 2 * 2
+    contrast = question(count // 2, count // 2)
+    here = positions(atlas, cells)
+    weights, nuisance = cells.weights[:count], contrast.nuisance
+    chosen = permutations(contrast, HALVES, 1).values
+    reference = permutations(contrast, REFERENCE, 2).values
+    tests: dict[str, Scores] = {
+        "place": scores_of(here.displaced[:count], weights, nuisance, atlas.covariances),
+        "place-relative": scores_of(here.relative[:count], weights, nuisance, atlas.conditionals),
+        "presence": scores_of(cells.counts[:count, :, None], np.ones_like(weights), nuisance,
+                              clip=False),
+        **{key: scores_of(values[:count, :, None], weights, nuisance)
+           for key, values in cells.values.items()},
+    }  # fmt: skip
+    results = {}
+    for test, found in tests.items():
+        if found.testable.any():
+            statistics = Statistics.of(found, contrast)
+            results[test] = _rates(statistics(chosen), statistics(reference))
+    relative = tests["place-relative"]
+    parts = [
+        _scatter(here.relative[:count], relative, contrast, row, reference[:REFERENCE // 4])
+        for row in chosen
+    ]  # fmt: skip
+    results["scatter"] = _summary(np.array([p for p, _ in parts]), np.array([f for _, f in parts]))
+    return results
+
+
+def _scatter(
+    values: Array, found: Scores, contrast: Contrast, row: Array, reference: Array
+) -> tuple[Array, float]:
+    """Return p-values of scatter in one half, and the smallest family-wise one."""
+    side = (row > 0).astype(np.int64)
+    asked = replace(contrast, groups=side, values=side.astype(np.float64))
+    lengths = spread_residuals(values, found, asked)[..., None]
+    statistics = Statistics.of(scores_of(lengths, found.weights, contrast.nuisance), asked)
+    free = (len(row) - 2) / len(row)
+    p, family = _p_values(free * statistics(row[None]), statistics(reference))
+    return p[0], float(family[0].min())
+
+
+def _p_values(observed: Array, reference: Array) -> tuple[Array, Array]:
+    """Return own and family-wise p-values (halves, cells)."""
+    own = np.empty_like(observed)
+    for cell in range(observed.shape[1]):
+        ordered = np.sort(reference[:, cell])
+        own[:, cell] = len(ordered) - np.searchsorted(ordered, observed[:, cell] * (1 - 1e-9))
+    maxima = np.sort(reference.max(axis=1))
+    beyond = len(maxima) - np.searchsorted(maxima, observed * (1 - 1e-9))
+    return (1 + own) / (1 + len(reference)), (1 + beyond) / (1 + len(reference))
+
+
+def _rates(observed: Array, reference: Array) -> Figures:
+    own, family = _p_values(observed, reference)
+    return _summary(own, family.min(axis=1))
+
+
+def _summary(own: Array, family: Array) -> Figures:
+    found = [bool((benjamini_hochberg(row) <= LEVEL).any()) for row in own]
+    return {
+        "family-wise": round(float((family <= LEVEL).mean()), 3),
+        "any at 5% FDR": round(float(np.mean(found)), 3),
+        "p <= 0.05": round(float((own <= LEVEL).mean()), 4),
+        "KS": round(ks_distance(own.ravel()), 4),
+    }
+
+
+def null() -> None:
+    """Random halves of real and of simulated cohorts."""
+    atlas = built_in()
+    for which in ("train100", "test2"):
+        cells = measured(atlas, worms(which), annotations(worms(which)))
+        kept = {key: cells.values[key] for key in ("size", "mean")}
+        cells = replace(cells, values=kept)
+        show("null", which, half_tests(atlas, cells))
+    built = build(simulate(12, cells=100, seed=0), workers=1)
+    small = named(built.atlas, built.specimens, built.cells)
+    cohort = simulate(40, cells=100, seed=1, missing=0.03, spurious=0.03)
+    cells = measured(small, cohort, annotate(small, cohort, adapt=False, workers=1))
+    show("null", "simulated", half_tests(small, cells))
+
+
+def show(section: str, name: str, tests: dict[str, Figures]) -> None:
+    rows = [{"test": test, **figures} for test, figures in tests.items()]
+    table(f"{section}: {name}", rows)
+    before = known(RESULTS).get(section, {}).get("cohorts", {})
+    keep(RESULTS, section, {"cohorts": before | {name: rows}})
+
+
+def batches() -> None:
+    """Half of the worms bent, stretched, warped or scaled: findings in the relative tests."""
+    atlas, plain = built_in(), worms("train100")[:BATCH_SIZE]
+    untouched = annotations(plain)
+    rows = []
+    for kind in ("none", *BATCHES):
+        other = list(plain) if kind == "none" else batch(plain, kind)
+        changed = untouched if kind == "none" else annotations(other)
+        counts: dict[str, list[float]] = {}
+        for draw in range(DRAWS):
+            order = np.random.default_rng(draw).permutation(BATCH_SIZE)
+            half = BATCH_SIZE // 2
+            specimens = [plain[k] for k in order[:half]] + [other[k] for k in order[half:]]
+            found = [untouched[k] for k in order[:half]] + [changed[k] for k in order[half:]]
+            cells = sizes_only(measured(atlas, specimens, found))
+            contrast = question(half, half)
+            result = answer(atlas, cells, contrast, permutations(contrast, FEWER, draw))
+            for outcome in result.cells:
+                counts.setdefault(outcome.test, []).append(float((outcome.q <= LEVEL).sum()))
+                key = f"{outcome.test}, p <= 0.05"
+                counts.setdefault(key, []).append(float(np.nanmean(outcome.p <= LEVEL)))
+        rows.append({"batch": kind, **{key: float(np.mean(v)) for key, v in counts.items()}})
+        table("batch: mean number of findings", rows[-1:])
+    keep(RESULTS, "batch", {"animals": BATCH_SIZE, "draws": DRAWS, "rows": rows})
+
+
+def sizes_only(cells: Measured) -> Measured:
+    """Leave out intensities, which say nothing about deformations, to save time."""
+    return replace(cells, values={"size": cells.values["size"]})
+
+
+def truly_named(
+    atlas: Atlas, specimens: Sequence[Specimen], found: Sequence[Annotation]
+) -> list[Annotation]:
+    """Return annotations with true names, where eutely put the nuclei."""
+    number = {comparable(name): cell for cell, name in enumerate(atlas.names) if name}
+    result = []
+    for specimen, annotation in zip(specimens, found, strict=True):
+        cells = np.full(len(specimen), -1, np.int32)
+        for name, row in named_rows(specimen).items():
+            cells[row] = number.get(name, -1)
+        sure = np.where(cells >= 0, 1.0, np.nan)
+        nothing = ((),) * len(specimen)
+        result.append(replace(annotation, cells=cells, confidence=sure, alternatives=nothing))
+    return result
+
+
+def t_tests(cells: Measured, first: int) -> NDArray[np.bool_]:
+    """Return findings of plain t-tests of places, the best of three axes, at 5% FDR."""
+    with np.errstate(all="ignore"):
+        p = ttest_ind(cells.places[:first], cells.places[first:], equal_var=False,
+                      nan_policy="omit").pvalue  # fmt: skip
+    best = np.minimum(1.0, 3 * np.nanmin(np.where(np.isfinite(p), p, 1.0), axis=1))
+    return benjamini_hochberg(np.asarray(best, dtype=np.float64)) <= LEVEL
+
+
+def rates(found: NDArray[np.bool_], true: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the share of changed cells that are found, and of findings that are false."""
+    right = int(found[true].sum())
+    return right / len(true), (int(found.sum()) - right) / max(int(found.sum()), 1)
+
+
+def power() -> None:
+    """Cells shifted, dropped and enlarged in real worms, names found by eutely or true."""
+    atlas = built_in()
+    rows: list[Figures] = []
+    for distance in SEEDS:
+        for seed in SEEDS[distance]:
+            first, second = halves(seed, MOST)
+            changed = shifted(second, distance, seed)
+            rows += [
+                {"seed": seed, **row}
+                for row in _curve(atlas, (first, changed.specimens), changed.cells, distance)
+            ]
+        table(f"power: {distance} spacings", _means(rows, "distance", distance))
+        keep(RESULTS, "power", {"changed": CHANGED, "rows": _means(rows)})
+    rows = []
+    for seed in SEEDS[0.5]:
+        first, second = halves(seed, MOST)
+        other, cells = dropped_and_enlarged(second, seed)
+        rows += [{"seed": seed, **row} for row in _changes(atlas, (first, other), cells)]
+    table("power: dropped, enlarged", _means(rows))
+    keep(RESULTS, "changes", {"changed": CHANGED // 2, "rows": _means(rows)})
+
+
+def _means(rows: list[Figures], key: str = "", value: object = None) -> list[Figures]:
+    """Return the means of rows over seeds."""
+    averaged = ("found", "false", "false doubtful", "true doubtful")
+    parts: dict[tuple[object, ...], list[Figures]] = {}
+    for row in rows:
+        if not key or row[key] == value:
+            kept = tuple((k, v) for k, v in row.items() if k not in (*averaged, "seed"))
+            parts.setdefault(kept, []).append(row)
+    return [
+        {**dict(kept), "sets": len(several),
+         **{k: round(float(np.nanmean([row[k] for row in several])), 3)
+            for k in averaged if k in several[0]}}
+        for kept, several in parts.items()
+    ]  # fmt: skip
+
+
+def _group(first: int, second: int, size: int) -> NDArray[np.int64]:
+    """Return a random choice of ``size`` animals of each group."""
+    random = np.random.default_rng(0)
+    one, two = random.permutation(first)[:size], random.permutation(second)[:size]
+    return np.concatenate([one, first + two])
+
+
+def _curve(
+    atlas: Atlas,
+    groups: tuple[Sequence[Specimen], Sequence[Specimen]],
+    true: NDArray[np.int64],
+    distance: float,
+) -> list[Figures]:
+    first, second = groups
+    everyone = [*first, *second]
+    found = [*annotations(first), *annotations(second)]
+    rows: list[Figures] = []
+    for names, given in (("found", found), ("true", truly_named(atlas, everyone, found))):
+        cells = replace(measured(atlas, everyone, given), values={})
+        for size in (5, 10, 20, 50):
+            if size > len(second):
+                continue
+            hits: dict[str, list[tuple[float, ...]]] = {}
+            for chosen in (_group(len(first), len(second), size),):
+                for test, outcome in _places(atlas, cells, chosen, size).items():
+                    finding = outcome.q <= LEVEL
+                    hits.setdefault(test, []).append(
+                        (*rates(finding, true), *_doubts(outcome, finding, true))
+                    )
+                part = replace(cells, places=cells.places[chosen])
+                plain = t_tests(part, size)
+                hits.setdefault("t-test", []).append((*rates(plain, true), np.nan, np.nan))
+            for test, values in hits.items():
+                seen = np.array(values)
+                mean = [float(v[np.isfinite(v)].mean()) if np.isfinite(v).any() else float("nan")
+                        for v in seen.T]  # fmt: skip
+                keys = ("found", "false", "true doubtful", "false doubtful")
+                rows.append({"names": names, "distance": distance, "animals": size, "test": test,
+                             **dict(zip(keys, mean, strict=True))})  # fmt: skip
+    return rows
+
+
+def _doubts(
+    outcome: Outcome, finding: NDArray[np.bool_], true: NDArray[np.int64]
+) -> tuple[float, float]:
+    """Return the shares of right and of false findings that are marked doubtful."""
+    right = np.zeros(len(finding), dtype=bool)
+    right[true] = True
+    shares = [outcome.doubtful[finding & side] for side in (right, ~right)]
+    return tuple(float(share.mean()) if len(share) else float("nan") for share in shares)
+
+
+def _places(
+    atlas: Atlas, cells: Measured, chosen: NDArray[np.int64], size: int
+) -> dict[str, Outcome]:
+    contrast = replace(question(size, size), rows=chosen)
+    exchanged = permutations(contrast, FEWER, 0)
+    outcomes = answer(atlas, cells, contrast, exchanged).cells
+    return {one.test: one for one in outcomes if one.test in ("place", "place-relative")}
+
+
+def _changes(
+    atlas: Atlas, groups: tuple[Sequence[Specimen], Sequence[Specimen]], cells: Array
+) -> list[Figures]:
+    first, second = groups
+    everyone = [*first, *second]
+    found = [*annotations(first), *annotations(second)]
+    rows = []
+    for names, given in (("found", found), ("true", truly_named(atlas, everyone, found))):
+        table_ = sizes_only(measured(atlas, everyone, given))
+        for size in (5, 10, 20, 50):
+            if size > len(second):
+                continue
+            hits: dict[str, list[tuple[float, float]]] = {}
+            for chosen in (_group(len(first), len(second), size),):
+                contrast = replace(question(size, size), rows=chosen)
+                outcomes = answer(atlas, table_, contrast, permutations(contrast, FEWER, 0))
+                for outcome in outcomes.cells:
+                    if outcome.test in ("presence", "size"):
+                        true = np.asarray(cells[0 if outcome.test == "presence" else 1], np.int64)
+                        hits.setdefault(outcome.test, []).append(rates(outcome.q <= LEVEL, true))
+            for test, values in hits.items():
+                mean = np.mean(values, axis=0)
+                rows.append({"names": names, "animals": size, "test": test,
+                             "found": round(float(mean[0]), 3),
+                             "false": round(float(mean[1]), 3)})  # fmt: skip
+    return rows
+
+
+def real() -> None:
+    """Training against test worms; embryos by the series in their names."""
+    atlas = built_in()
+    train, test = list(worms("train100")), list(worms("test2"))
+    given = {"train100": annotations(train), "test2": annotations(test)}
+    memory()
+    start, clock = time.process_time(), time.perf_counter()
+    found = compare(atlas, {"train100": train, "test2": test}, annotations=given)
+    spent, elapsed = time.process_time() - start, time.perf_counter() - clock
+    keep(RESULTS, "speed", {"animals": 200, "permutations": found.design.permutations,
+                            "processor seconds": round(spent, 1), "seconds": round(elapsed, 1),
+                            "memory_gb": round(peak() / 1e6, 2)})  # fmt: skip
+    print(known(RESULTS)["speed"], flush=True)
+    _tell("train100 and test2", found)
+
+
+def embryos() -> None:
+    """Embryos of two series, by the end of their names (L1, L2); atlas from names of others."""
+    everyone = read(DATA / "epic" / "epic_350cell.csv")
+    first = [one for one in everyone if one.name.endswith("_L1")]
+    second = [one for one in everyone if one.name.endswith("_L2")]
+    others = [one for one in everyone if one.name[-3:] not in ("_L1", "_L2")][:20]
+    atlas = build(others, supervised=True, workers=1).atlas
+    first, second = first[:20], second[:20]
+    given = {"L1": annotations(first, atlas), "L2": annotations(second, atlas)}
+    found = compare(atlas, {"L1": first, "L2": second}, annotations=given)
+    _tell("embryos of series L1 and L2", found)
+
+
+def _tell(name: str, found: object) -> None:
+    from eutely import Comparison
+
+    assert isinstance(found, Comparison)
+    (result,) = found.answers
+    lines = found_words(found, result)
+    whole = found.whole_frame()
+    changed = whole[whole["q"] <= LEVEL][["measure", "effect", "low", "high", "p"]]
+    print(name, *lines, changed.to_string(), sep="\n", flush=True)
+    counts = {one.test: int((one.q <= LEVEL).sum()) for one in result.cells}
+    sure = {one.test: int(((one.q <= LEVEL) & ~one.doubtful).sum()) for one in result.cells}
+    before = known(RESULTS).get("real", {}).get("groups", {})
+    keep(RESULTS, "real", {"groups": before | {name: {
+        "animals": len(found.animals), "findings": counts, "on sure names": sure,
+        "sentences": lines, "whole": changed.round(4).to_dict("records"),
+    }}})  # fmt: skip
+
+
+def page() -> None:
+    """Write the section of docs/results.md from the results."""
+    from compare_pages import text
+
+    put("compare.py", text(known(RESULTS)))
+
+
+SECTIONS = {"null": null, "batch": batches, "power": power, "real": real, "embryos": embryos}
+
+
+def main() -> None:
+    for name in sys.argv[1:] or SECTIONS:
+        if name != "page":
+            SECTIONS[name]()
+    page()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""What was done, as a text for the methods section of a paper; and what was found."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eutely.comparison.answer import PLACE, PRESENCE, RELATIVE, SCATTER, Answer
+from eutely.comparison.comparison import Comparison, count, effect_words, findings
+from eutely.comparison.effects import POWER
+from eutely.comparison.relative import NEIGHBOURS
+from eutely.comparison.scores import LEVEL, PRIOR
+
+MOST_NAMED = 5
+"""Cells that a sentence names."""
+
+TESTS = {
+    PLACE: "shifted in the frame of the atlas",
+    RELATIVE: "shifted relative to their neighbours",
+    SCATTER: "more or less variable in place",
+    PRESENCE: "missing or duplicated",
+    "size": "larger or smaller",
+}
+"""What a finding of each test says of cells; features: "other in <feature>"."""
+
+
+def methods(comparison: Comparison, version: str) -> str:
+    """Return the methods as paragraphs of plain text, one per line."""
+    atlas, design = comparison.atlas, comparison.design
+    sizes = [f"{label} (n = {comparison.animals.count(label)})" for label in comparison.labels]
+    first = comparison.answers[0]
+    named = "as given in the input" if design.given_names else "found"
+    together = "as one series" if design.adapt else "each animal by itself"
+    exchanged = (
+        f"all {first.permutations:,} permutations"
+        if first.exact
+        else f"{first.permutations:,} random permutations (seed {design.seed})"
+    )
+    lines = [
+        f"We compared {_listed(sizes)} with eutely {version}. Nuclei were matched with an atlas of "
+        f"{len(atlas)} cells from {atlas.specimens} specimens; cells were {named}, {together}, "
+        "without knowledge of the groups. Each nucleus counted by the confidence of its cell.",
+        "Places were compared in the frame of the atlas after a smooth warp of each animal "
+        f"(place), and relative to the affine field of the {NEIGHBOURS} nearest cells "
+        "(place-relative), which removes bend, stretch, scale and smooth deformation. Scatter is "
+        "the distance from the group's centre, relative to neighbours. Sizes and features were "
+        "taken relative to the median of the animal, on a logarithmic scale where positive. "
+        "Lengths are in spacings, the median distance of neighbouring cells "
+        f"({_spacing(comparison)}).",
+        "For each cell the standardised linear statistic of the group difference, with a "
+        f"covariance shrunk towards that of the atlas (counting for {PRIOR:g} animals), was "
+        f"compared with {exchanged} of the animals{_restricted(comparison)}. False discovery rates "
+        "(q) are those of Benjamini and Hochberg over cells, from the permutation distribution of "
+        "all cells; family-wise p-values are by the largest statistic over cells (max-T). "
+        "Intervals are 95%. A finding has q <= "
+        f"{LEVEL:g}; it is marked doubtful where it rests on uncertain names.",
+    ]
+    if design.trend:
+        lines.append("Effects are those of a linear trend over the groups, per unit.")
+    elif len(comparison.labels) > 2:
+        lines.append(f"Each group was compared with {comparison.labels[0]} separately.")
+    if comparison.left_out:
+        lines.append(f"{len(comparison.left_out)} animals could not be placed and were left out.")
+    return "\n".join(lines)
+
+
+def found_words(comparison: Comparison, answer: Answer) -> list[str]:
+    """Return what was found in sentences, one per test with findings, and the power."""
+    lines = []
+    for outcome in answer.cells:
+        cells = findings(outcome)
+        if not len(cells):
+            continue
+        doubtful = int(outcome.doubtful[cells].sum())
+        what = TESTS.get(outcome.test, f"other in {outcome.test}")
+        first = [
+            f"{comparison.name(cell)} ({effect_words(outcome, cell)})"
+            for cell in cells[:MOST_NAMED].tolist()
+        ]
+        rest = f" and {len(cells) - MOST_NAMED} more" if len(cells) > MOST_NAMED else ""
+        doubt = f"; {doubtful} of these on doubtful names" if doubtful else ""
+        lines.append(
+            f"{len(cells)} of {len(comparison.atlas)} cells are {what}: "
+            f"{', '.join(first)}{rest}{doubt}."
+        )
+    if not lines:
+        lines.append("No cell differs at a false discovery rate of 5%.")
+    lines.append(power_words(answer))
+    return lines
+
+
+def power_words(answer: Answer) -> str:
+    """Return how large a shift would have been found."""
+    outcome = next(one for one in answer.cells if one.test == RELATIVE)
+    known = outcome.detectable[np.isfinite(outcome.detectable)]
+    if not len(known):
+        return "There are too few animals to say how large a shift would have been found."
+    return (
+        f"A shift of {np.median(known):.2f} spacings relative to its neighbours would have been "
+        f"found in half of the cells with a probability of {POWER:.0%} (family-wise 5%), one of "
+        f"{np.quantile(known, 0.9):.2f} in nine of ten cells."
+    )
+
+
+def headline(comparison: Comparison) -> str:
+    """Return the title of the page."""
+    numbers = [count(answer) for answer in comparison.answers]
+    total = f"{len(comparison.atlas)} cells"
+    names = [answer.contrast.name for answer in comparison.answers]
+    if len(numbers) == 1:
+        return f"{numbers[0]} of {total} differ: {names[0]}"
+    return f"{max(numbers)} of {total} differ at most: {'; '.join(names)}"
+
+
+def _listed(words: list[str]) -> str:
+    return ", ".join(words[:-1]) + f" and {words[-1]}" if len(words) > 1 else words[0]
+
+
+def _spacing(comparison: Comparison) -> str:
+    return f"{comparison.cells.spacing:.3g} {comparison.atlas.unit}"
+
+
+def _restricted(comparison: Comparison) -> str:
+    batches = int(comparison.answers[0].contrast.batches.max(initial=0)) + 1
+    columns = comparison.answers[0].contrast.nuisance.shape[1]
+    words = ""
+    if batches > 1:
+        words += f", exchanged within {batches} batches only"
+    if columns > batches:
+        words += ", after regression on covariates (Freedman and Lane)"
+    return words

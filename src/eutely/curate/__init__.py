@@ -1,0 +1,1 @@
+"""Curation: a person corrects names, the rest follows; which nucleus to ask about next."""

@@ -1,0 +1,227 @@
+// Requests to the server, keys, and what happens when something changes.
+"use strict";
+
+const FAST = 80, SLOW = 1500;
+const which = document.getElementById("which"), savedNote = document.getElementById("saved");
+let waiting = 0;
+
+async function get(path) {
+  const answer = await fetch(path, { cache: "no-store" }), told = await answer.json();
+  if (!answer.ok) throw new Error(told.problem || `error ${answer.status}`);
+  return told;
+}
+
+async function post(path, content) {
+  const answer = await fetch(path, {
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(content),
+  });
+  const told = await answer.json();
+  if (!answer.ok) throw new Error(told.problem || `error ${answer.status}`);
+  return told;
+}
+
+function say(words, bad = false) {
+  savedNote.textContent = words;
+  savedNote.className = bad ? "bad" : "";
+}
+
+function drawAll() {
+  drawScene();
+  drawCard();
+  drawQueue();
+  drawChanges();
+  drawSlices();
+  drawHeader();
+}
+
+function drawHeader() {
+  const { open, overview } = desk;
+  const right = 1 - open.wrong / open.ids.length, reached = open.reached;
+  document.getElementById("goal").textContent =
+    `${open.wrong.toFixed(1)} of ${open.ids.length} names expected wrong · ${percent(right)} right · goal ${percent(overview.until)}${reached ? " ✓" : ""}`;
+  document.getElementById("meter-done").style.width = `${100 * Math.max(0, right)}%`;
+  document.getElementById("meter-goal").style.left = `${100 * overview.until}%`;
+  document.getElementById("undo").disabled = overview.readOnly || !open.undo;
+  document.getElementById("redo").disabled = overview.readOnly || !open.redo;
+  document.getElementById("facts").textContent = [`${desk.pinned.size} settled`, open.note].filter(Boolean).join(" · ");
+  document.getElementById("warning").textContent = open.outlier ? `Check: ${open.outlier}` : "";
+  document.title = `${open.name} · eutely curate`;
+}
+
+function drawOverview() {
+  const { specimens, lesson, readOnly } = desk.overview;
+  const options = specimens.map(({ name, right, pins }, number) => {
+    const option = element("option", `${name} · ${percent(right)}${pins ? ` · ${pins} settled` : ""}`);
+    option.value = number;
+    return option;
+  });
+  which.replaceChildren(...options);
+  if (desk.open) which.value = desk.open.number;
+  const place = document.getElementById("lesson");
+  place.hidden = !lesson;
+  place.textContent = lesson;
+  document.body.classList.toggle("read-only", readOnly);
+}
+
+function take(told) {
+  desk.open = told;
+  desk.places = unpack(told.places, Float32Array);
+  desk.pinned = new Map(told.pins);
+  if (desk.row >= told.ids.length) desk.row = -1;
+}
+
+async function openSpecimen(number) {
+  desk.row = -1;
+  desk.planes = null;
+  const told = await get(`specimens/${number}`);
+  take(told);
+  scene.reset();
+  which.value = number;
+  nextQuestion();
+  drawAll();
+  again(FAST);
+}
+
+function pick(row, zoom = false) {
+  if (desk.swapping && row >= 0 && row !== desk.row) { swapWith(row); return; }
+  desk.row = row;
+  desk.swapping = false;
+  if (zoom) travel();
+  drawAll();
+  showSlices();
+}
+
+scene.onPick = (body) => pick(body < cells.count ? holder(body) : body - cells.count);
+
+function nextQuestion(step = 1) {
+  const list = openQuestions(), at = list.findIndex(({ row }) => row === desk.row);
+  if (!list.length) return;
+  const next = at < 0 ? 0 : Math.min(Math.max(at + step, 0), list.length - 1);
+  pick(list[next].row, scene.magnify > 1.01);
+}
+
+// A correction: the nuclei are marked at once, "saved" is said when the server has it on disk.
+async function settle(wanted, onwards = true) {
+  if (desk.overview.readOnly) { say("read-only", true); return; }
+  const { number, revision } = desk.open;
+  for (const [row, cell] of wanted) if (cell === null) desk.pinned.delete(row); else desk.pinned.set(row, cell);
+  desk.swapping = false;
+  say("saving …");
+  waiting++;
+  if (onwards && !desk.open.reached) nextQuestion(0); else drawAll();
+  try {
+    const told = await post(`specimens/${number}/correct`, { cells: wanted, seen: revision });
+    if (desk.open.number === number) desk.open.revision = Math.max(desk.open.revision, told.revision);
+    say("saved");
+  } catch (error) {
+    say(error.message, true);
+    if (desk.open.number === number) { take(await get(`specimens/${number}`)); drawAll(); }
+  } finally { waiting--; }
+  again(FAST);
+}
+
+async function step(kind) {
+  if (desk.overview.readOnly) return;
+  const { number } = desk.open;
+  try {
+    const told = await post(`specimens/${number}/${kind}`, {});
+    desk.open.revision = Math.max(desk.open.revision, told.revision);
+    say(kind === "undo" ? "undone" : "done again");
+  } catch (error) { say(error.message, true); }
+  again(FAST);
+}
+
+// Asks whether anything is new, often while the server works, seldom otherwise.
+let timer = 0, lost = false;
+function again(delay) {
+  clearTimeout(timer);
+  timer = setTimeout(look, delay);
+}
+
+async function look() {
+  let delay = SLOW;
+  try {
+    if (!desk.open) { await begin(); return; }
+    const { number } = desk.open, news = await get(`specimens/${number}/news`);
+    if (desk.open.number === number && !waiting) {
+      const known = desk.open, answered = news.solved > known.solved || news.solved < known.solved;
+      if (news.revision !== known.revision || answered || news.asked !== known.asked) {
+        const told = await get(`specimens/${number}`);
+        if (desk.open.number === number && !waiting) {
+          const first = desk.row < 0;
+          take(told);
+          if (first) nextQuestion();
+          drawAll();
+          desk.overview = await get("specimens");
+          drawOverview();
+        }
+      }
+      if (desk.open.solved < desk.open.revision || desk.open.asked < desk.open.solved) delay = FAST;
+    } else delay = FAST;
+    if (lost) say("connected again");
+    lost = false;
+  } catch (error) {
+    lost = true;
+    say("the server does not answer; corrections made so far are on disk", true);
+  }
+  again(delay);
+}
+
+async function begin() {
+  desk.overview = await get("specimens");
+  if (!desk.overview.specimens.length) {
+    const { working, problem } = desk.overview;
+    document.getElementById("goal").textContent = problem || `${working} …`;
+    again(400);
+    return;
+  }
+  drawOverview();
+  await openSpecimen(Math.min(+location.hash.slice(1) || 0, desk.overview.specimens.length - 1));
+}
+
+function otherSpecimen(stepBy) {
+  const number = desk.open.number + stepBy;
+  if (number < 0 || number >= desk.overview.specimens.length) return;
+  location.hash = number;
+}
+window.addEventListener("hashchange", () => {
+  const number = +location.hash.slice(1) || 0;
+  if (desk.overview && number < desk.overview.specimens.length) openSpecimen(number).catch((error) => say(error.message, true));
+});
+which.addEventListener("change", () => { location.hash = which.value; });
+
+const help = document.getElementById("keys");
+const clicks = {
+  "specimen-before": () => otherSpecimen(-1), "specimen-after": () => otherSpecimen(1),
+  undo: () => step("undo"), redo: () => step("redo"), help: () => help.showModal(), "keys-close": () => help.close(),
+};
+for (const [id, action] of Object.entries(clicks)) document.getElementById(id).addEventListener("click", action);
+
+const KEYS = {
+  Enter: confirmName, y: confirmName, 0: () => desk.row >= 0 && settle([[desk.row, -1]]), s: startSwap,
+  o: () => desk.row >= 0 && settle([[desk.row, null]], false),
+  t: () => document.getElementById("name")?.focus(), "/": () => document.getElementById("name")?.focus(),
+  j: () => nextQuestion(1), ArrowDown: () => nextQuestion(1), k: () => nextQuestion(-1), ArrowUp: () => nextQuestion(-1),
+  u: () => step("undo"), r: () => step("redo"), "[": () => otherSpecimen(-1), "]": () => otherSpecimen(1),
+  g: travel, w: () => scene.reset(), "?": () => help.showModal(), Escape: () => { desk.swapping = false; drawCard(); },
+};
+document.addEventListener("keydown", (event) => {
+  if (!desk.open || help.open || event.target.closest?.("input, select, dialog")) return;
+  if (event.target === scene.over && event.key.startsWith("Arrow")) return;  // turns the picture
+  if (event.key === "Enter" && event.target.closest?.("button")) return;
+  const digit = /^Digit([1-8])$/.exec(event.code);
+  if (event.ctrlKey || event.metaKey) {
+    const kind = { z: event.shiftKey ? "redo" : "undo", y: "redo" }[event.key.toLowerCase()];
+    if (!kind) return;
+    step(kind);
+  } else if (event.altKey) return;
+  else if (digit && event.shiftKey) {
+    const other = desk.open.others[desk.row]?.[digit[1] - 1];
+    if (other && holder(other[0]) >= 0) swapWith(holder(other[0]));
+  } else if (digit) choose_(digit[1] - 1);
+  else if (KEYS[event.key]) KEYS[event.key]();
+  else return;
+  event.preventDefault();
+});
+window.eutely = { desk, scene, pick, settle, cells };
+begin().catch((error) => { say(error.message, true); again(SLOW); });

@@ -1,0 +1,104 @@
+"""The specimens of a folder; each is placed by the atlas of its series when it is first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.atlas import Atlas
+from eutely.cliques import UNMATCHED
+from eutely.curate.placed import Placed, placed
+from eutely.features import scores
+from eutely.fit.model import Model, model_of_atlas
+from eutely.geometry import folds
+from eutely.results import Shown
+from eutely.specimen import Specimen
+from eutely.tasks.annotate import FOLDS
+from eutely.tasks.series import SERIES, shifted
+
+
+class Cohort:
+    """Annotated specimens and their atlas.
+
+    Attributes
+    ----------
+    atlas
+        that the specimens were annotated with.
+    shown
+        the specimens as they were annotated.
+    specimens
+        the same with their features; fewer where these are not known.
+    """
+
+    def __init__(
+        self,
+        atlas: Atlas,
+        shown: Sequence[Shown],
+        specimens: Mapping[str, Specimen] | None = None,
+        *,
+        series: bool | None = None,
+    ) -> None:
+        self.atlas = atlas
+        self.shown = tuple(shown)
+        self.specimens = dict(specimens or {})
+        self.number = {one.name: number for number, one in enumerate(self.shown)}
+        # As `annotate` does: specimens of one series show each other where their cells are.
+        self._series = len(self.shown) >= SERIES if series is None else series
+        self._fold = folds(len(self.shown), FOLDS)
+        self._models: dict[int, Model] = {}
+        self._placed: dict[str, Placed] = {}
+        self._lock = threading.Lock()
+
+    def placed(self, name: str) -> Placed:
+        """Return a specimen without pins, placed by the atlas of its series."""
+        with self._lock:
+            if name not in self._placed:
+                one = self.shown[self.number[name]]
+                self._placed[name] = placed(
+                    self.atlas, one, self.specimens.get(name), self._model(self.number[name])
+                )
+            return self._placed[name]
+
+    def replace(self, shown: Shown) -> None:
+        """Take another annotation of a specimen, one that lies differently."""
+        with self._lock:
+            number = self.number[shown.name]
+            self.shown = (*self.shown[:number], shown, *self.shown[number + 1 :])
+            self._placed.pop(shown.name, None)
+
+    def _model(self, number: int) -> Model:
+        """Return the cells as the specimens of other folds have them."""
+        fold = int(self._fold[number]) if self._series else 0
+        if fold not in self._models:
+            atlas = self.atlas
+            if self._series:
+                others = [one for one, at in zip(self.shown, self._fold, strict=True) if at != fold]
+                atlas = moved(atlas, others, self.specimens)
+            self._models[fold] = model_of_atlas(atlas)
+        return self._models[fold]
+
+
+def moved(atlas: Atlas, shown: Sequence[Shown], specimens: Mapping[str, Specimen]) -> Atlas:
+    """Return an atlas shifted to where annotated specimens have its cells."""
+    places = [by_cell(atlas, one.cells, one.positions) for one in shown]
+    unknown = np.full((len(atlas), len(atlas.features)), np.nan)
+    values = [
+        by_cell(atlas, one.cells, scores(specimens[one.name], atlas.features))
+        if one.name in specimens
+        else unknown
+        for one in shown
+    ]
+    return shifted(atlas, np.stack(places), np.stack(values)) if shown else atlas
+
+
+def by_cell(
+    atlas: Atlas, cells: NDArray[np.int32], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return (m, d) from ``values`` (n, d) of nuclei that are ``cells`` (n,); NaN without one."""
+    table = np.full((len(atlas), values.shape[1]), np.nan)
+    matched = cells != UNMATCHED
+    table[cells[matched]] = values[matched]
+    return table

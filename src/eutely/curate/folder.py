@@ -1,0 +1,220 @@
+"""The folder of a curation: annotations or a run, pins, and where volumes and images are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from eutely.annotation import Annotation
+from eutely.atlas import Atlas
+from eutely.cliques import UNMATCHED
+from eutely.errors import EutelyError, ReadError
+from eutely.execute import Progress, silent
+from eutely.io.annotations import ALL, check_names, write_annotations
+from eutely.io.pins import read_pins
+from eutely.io.read import read
+from eutely.io.volumes.volume import VoxelSize
+from eutely.io.whole import write_text
+from eutely.record import digest, pack, unpack
+from eutely.results import Report, Shown
+from eutely.specimen import Specimen
+from eutely.store.files import read_record, write_record
+from eutely.tasks.annotate import Handedness, annotate
+from eutely.tasks.outputs import (
+    pins_listed,
+    read_report,
+    report_of_annotations,
+    write_annotated_page,
+)
+
+PINS, LOCK = "pins.csv", "curate.lock"
+"""The log of all corrections, and the lock of the server that uses the folder."""
+
+FIRST = "curate-first.npz"
+"""Specimens as they were annotated before any correction."""
+
+FILES = "curate.json"
+"""Paths of label volumes and images by specimen, and their voxel sizes."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where the volumes of specimens are; all may be absent.
+
+    Attributes
+    ----------
+    volumes
+        specimen -> path of its label volume, and path inside that file, or "".
+    images
+        specimen -> path of its raw image.
+    voxel_size
+        x, y, z in micrometres, for files that have none.
+    """
+
+    volumes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    images: Mapping[str, str] = field(default_factory=dict)
+    voxel_size: VoxelSize | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a folder of annotations or of a run holds.
+
+    Attributes
+    ----------
+    path
+        of the folder.
+    kind
+        ``annotate``, or ``build`` for a run.
+    atlas
+        that specimens were annotated with, or that was built.
+    shown
+        specimens before any correction.
+    specimens
+        name -> the nuclei with coordinates and features; empty where these are not in the folder.
+    files
+        volumes and images.
+    report
+        what the page of the folder shows.
+    """
+
+    path: Path
+    kind: Literal["build", "annotate", "atlas"]
+    atlas: Atlas
+    shown: tuple[Shown, ...]
+    specimens: Mapping[str, Specimen]
+    files: Files
+    report: Report
+
+
+def open_material(path: Path) -> Material:
+    """Read a folder of annotations or of a run."""
+    atlas, report = read_report(path)
+    if not report.specimens:
+        raise ReadError(f"{path} holds no specimens; annotate some first")
+    first = _first(path, atlas, report)
+    return Material(
+        path,
+        report.kind,
+        atlas,
+        first,
+        _specimens(path, first),
+        read_files(path / FILES),
+        report,
+    )
+
+
+def annotate_into(
+    path: Path,
+    atlas: Atlas,
+    specimens: Sequence[Specimen],
+    *,
+    handedness: Handedness = "auto",
+    adapt: bool | None = None,
+    workers: int | None = None,
+    progress: Progress = silent,
+) -> None:
+    """Annotate specimens into a folder as ``eutely annotate`` does; parameters: see `annotate`."""
+    check_names(specimen.name for specimen in specimens)
+    annotations = annotate(
+        atlas, specimens, handedness=handedness, adapt=adapt, workers=workers, progress=progress
+    )
+    listed = [annotation.with_alternatives() for annotation in annotations]
+    write_annotations(listed, atlas.names, path, specimens=specimens)
+    report = report_of_annotations(annotations, atlas, specimens, f"eutely curate {path.name}")
+    write_annotated_page(path, atlas, report)
+    (path / FIRST).unlink(missing_ok=True)
+
+
+def write_results(material: Material, shown: Sequence[Shown], pins: Path) -> None:
+    """Write the tables and the page of curated specimens; tables changed by hand are kept.
+
+    Parameters
+    ----------
+    material
+        the folder.
+    shown
+        its specimens after all corrections.
+    pins
+        the log of corrections.
+    """
+    atlas = material.atlas
+    specimens = [material.specimens[one.name] for one in shown]
+    annotations = [annotation_of(atlas, one) for one in shown]
+    write_annotations(annotations, atlas.names, material.path, specimens=specimens)
+    listed = pins_listed(read_pins(pins) if pins.exists() else None, specimens)
+    report = replace(material.report, specimens=tuple(shown), pins=listed, evaluation=None)
+    write_annotated_page(material.path, atlas, report)
+
+
+def annotation_of(atlas: Atlas, shown: Shown) -> Annotation:
+    """Return a specimen as tables list it."""
+    return Annotation(
+        shown.name,
+        shown.ids,
+        shown.cells,
+        tuple(atlas.names[cell] if cell != UNMATCHED else "" for cell in shown.cells),
+        shown.confidence,
+        shown.alternatives or ((),) * len(shown),
+        float("nan"),
+        shown.positions,
+        mirrored=shown.note.startswith("mirrored"),
+    ).with_alternatives()
+
+
+def write_files(path: Path, files: Files) -> None:
+    """Remember where volumes and images are."""
+    values = {
+        "volumes": dict(files.volumes),
+        "images": dict(files.images),
+        "voxel_size": files.voxel_size,
+    }
+    write_text(path, json.dumps(values, indent=1) + "\n")
+
+
+def read_files(path: Path) -> Files:
+    """Return where volumes and images are; nothing where the file is absent."""
+    if not path.exists():
+        return Files()
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        size = values["voxel_size"]
+        return Files(
+            {name: (str(place[0]), str(place[1])) for name, place in values["volumes"].items()},
+            {str(name): str(place) for name, place in values["images"].items()},
+            None if size is None else (float(size[0]), float(size[1]), float(size[2])),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReadError(f"{path} is damaged ({error}); delete it to go on without it") from error
+
+
+def _first(path: Path, atlas: Atlas, report: Report) -> tuple[Shown, ...]:
+    """Return the specimens before any correction; kept aside when a folder is first opened."""
+    key = digest({"atlas": pack(atlas).digest, "names": [one.name for one in report.specimens]})
+    file = path / FIRST
+    if file.exists():
+        try:
+            kept, of = unpack(read_record(file), tuple[Report, str])
+        except (EutelyError, ValueError, KeyError, TypeError):
+            of = ""
+        if of == key:
+            return tuple(kept.specimens)
+    if report.kind == "annotate":  # a run is not changed by curating it
+        write_record(file, pack((report, key)))
+    return report.specimens
+
+
+def _specimens(path: Path, shown: Sequence[Shown]) -> dict[str, Specimen]:
+    """Read the coordinates and features of annotated specimens from the table of all of them."""
+    table = next((path / f"{ALL}{end}" for end in (".csv", ".parquet")
+                  if (path / f"{ALL}{end}").exists()), None)  # fmt: skip
+    if table is None:
+        return {}
+    ids = {one.name: one.ids.tolist() for one in shown}
+    found = {specimen.name: specimen.without_names() for specimen in read(table)}
+    return {
+        name: specimen for name, specimen in found.items() if ids.get(name) == specimen.ids.tolist()
+    }

@@ -1,0 +1,234 @@
+"""Cohorts of which some specimens show parts of the body: where each of them belongs.
+
+Bringing a specimen to the usual length and width would stretch a part over the whole. So whole
+specimens make a first mean, in which the view of each other specimen is searched: its place, scale
+and handedness. Those that fit are added to the mean, and the rest is tried again, until no further
+one fits.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eutely.cells import Cells
+from eutely.config.model import Estimate
+from eutely.errors import EutelyError
+from eutely.estimate import independent_gaussians, robust_gaussians
+from eutely.features import cell_means
+from eutely.find.hands import DOUBTFUL, mirror_images, most_are, turned, with_signs
+from eutely.find.refine.grow import settled
+from eutely.find.refine.rounds import linear_round, nuclei_as_cells
+from eutely.fit.choose import settle_view
+from eutely.fit.evidence import ASYMMETRIC, PLACED, asymmetry, is_mirrored, support
+from eutely.fit.model import Model, joint_model
+from eutely.fit.view import Unposed
+from eutely.frame import Body, Frame, Points, Posed
+from eutely.geometry import spacing
+from eutely.steps import Context, Run, step
+
+log = logging.getLogger("eutely")
+
+DECILE, COMPLETE, NEARLY = 0.9, 0.85, 0.99
+"""Shares of the nuclei of the most complete specimens (their ninth decile) below which a specimen
+may show a part, and below which all are looked at where some do. Missing and spurious nuclei make
+counts differ by less."""
+
+ODD_SHAPE = 0.3
+"""Logarithm of a ratio of lengths from which a specimen hardly shows the whole body."""
+
+FOUNDERS, FEWEST_FOUNDERS = 12, 3
+"""Specimens, those with most nuclei, that make the first mean; and those from which it may show
+handedness."""
+
+ROUNDS = 2
+"""Rounds in which a mean is found."""
+
+PASSES = 3
+"""Times that specimens which did not fit are tried again, in a mean that has grown."""
+
+HANGING = 0.5
+"""Share of the specimens that must fit together."""
+
+
+class View(NamedTuple):
+    """Where a specimen fits: (n, 3), how well, whether mirrored, and whether it is a part."""
+
+    posed: Points
+    support: float
+    mirrored: bool
+    part: bool
+
+
+def stand_together(run: Run, frame: Frame, sizes: NDArray[np.float64], *, known: bool) -> Frame:
+    """Return the frame with mirror images undone, and parts of the body at their places.
+
+    Parameters
+    ----------
+    run
+        settings, executor and store.
+    frame
+        all specimens, brought to the same length and width.
+    sizes
+        (N, 2), length and width of each specimen as it is.
+    known
+        whether the unit of all specimens is known, so that they have one scale.
+    """
+    parts = possible_parts(frame, sizes, known=known)
+    if not parts.any():
+        return run(one_handed, frame)
+    return run(in_their_places, frame, sizes, parts, known)
+
+
+@step("estimate")
+def one_handed(context: Context, frame: Frame) -> Frame:
+    """Return the frame with the mirror images of most specimens mirrored; else as it is."""
+    mirrored = mirror_images(frame, context.settings.estimate, context.executor)
+    return with_signs(frame, mirrored != most_are(mirrored))
+
+
+def possible_parts(frame: Frame, sizes: NDArray[np.float64], *, known: bool) -> NDArray[np.bool_]:
+    """Return (N,), the specimens that may show a part of the body, by counts and extents."""
+    counts = np.array([len(posed) for posed in frame.specimens])
+    most = np.quantile(counts, DECILE)
+    complete = counts >= COMPLETE * most
+    length, width = np.log(sizes / np.median(sizes[complete], axis=0)).T
+    apart = np.abs(length - width)
+    if known:
+        apart = np.maximum(apart, np.maximum(np.abs(length), np.abs(width)))
+    parts = ~complete | (apart >= ODD_SHAPE)
+    return np.asarray(parts | (counts < NEARLY * most) if parts.any() else parts)
+
+
+@step("refine.common", "refine.rare", "estimate")
+def in_their_places(
+    context: Context,
+    frame: Frame,
+    sizes: NDArray[np.float64],
+    parts: NDArray[np.bool_],
+    known: bool,
+) -> Frame:
+    """Place the specimens that may be ``parts`` (N,) in the mean of the others."""
+    frame = _resized(frame, sizes, ~parts)
+    placed, left = np.flatnonzero(~parts).tolist(), np.flatnonzero(parts).tolist()
+    mirrored = np.zeros(len(frame), bool)
+    settings = context.settings.estimate
+    mirrored[placed] = mirror_images(frame.subset(placed), settings, context.executor)
+    frame = with_signs(frame, mirrored)
+    for number in range(PASSES):
+        most = sorted(placed, key=lambda one: -len(frame.specimens[one]))
+        founders = sorted(placed if number else most[:FOUNDERS])
+        cells, model = _mean(frame.subset(founders), founders.index(most[0]), context)
+        shows = len(founders) >= FEWEST_FOUNDERS and asymmetry(model, cells.seen()) >= ASYMMETRIC
+        hands = (False, True) if shows else (False,)
+        items = [(frame.specimens[one], hands, known) for one in left]
+        views = zip(left, context.executor.map(_viewed, items, shared=(model,)), strict=True)
+        fits = {one: view for one, view in views if view.support > PLACED}
+        frame = _with_views(frame, fits)
+        placed, left = sorted([*placed, *fits]), [one for one in left if one not in fits]
+        log.info("%d of %d specimens fit each other", len(placed), len(frame))
+        if not left or not fits:
+            break
+    _check_hanging(len(left), len(frame))
+    return _as_most(frame)
+
+
+def _check_hanging(left: int, total: int) -> None:
+    """Warn of specimens that fit nowhere; raise an error if these are most."""
+    if left > (1 - HANGING) * total:
+        raise EutelyError(
+            f"the specimens do not hang together: {left} of {total} do not fit the others; a "
+            "cohort of partial specimens needs some that show most of the body"
+        )
+    if left:
+        log.warning("%d of %d specimens fit nowhere in the others", left, total)
+
+
+def _as_most(frame: Frame) -> Frame:
+    """Return the frame, all of it mirrored if most specimens were mirrored."""
+    mirrored = np.array([posed.mirrored for posed in frame.specimens])
+    return with_signs(frame, np.full(len(frame), most_are(mirrored)))
+
+
+def _resized(frame: Frame, sizes: NDArray[np.float64], whole: NDArray[np.bool_]) -> Frame:
+    """Return the frame of the size and spacing of whole specimens."""
+    size = np.median(sizes[whole], axis=0)
+    factors = (size / frame.body.size)[[0, 1, 1]]
+    if all(posed.stretch == (1.0, 1.0) for posed in frame.specimens):  # each has its own size
+        factors = np.ones(3)
+    specimens = tuple(
+        replace(
+            posed,
+            poses=tuple(points * factors for points in posed.poses),
+            radii=posed.radii * float(np.cbrt(factors.prod())),
+            stretch=(posed.stretch[0] * float(factors[0]), posed.stretch[1] * float(factors[1])),
+        )
+        for posed in frame.specimens
+    )
+    inside = [posed.poses[0] for posed, one in zip(specimens, whole, strict=True) if one]
+    distance = float(np.median([spacing(points) for points in inside]))
+    return replace(frame, specimens=specimens, body=Body(size, distance, frame.body.smooth))
+
+
+def _mean(frame: Frame, first: int, context: Context) -> tuple[Cells, Model]:
+    """Return the cells of some specimens, from the nuclei of one and what others add to them."""
+    settings: Estimate = context.settings.estimate
+    posed = tuple(specimen.poses[0] for specimen in frame.specimens)
+    cells = Cells(posed, posed, (), frame.scores, frame.body, frame.parts)
+    means = nuclei_as_cells(posed[first], frame.body.spacing)
+    scores = np.nan_to_num(frame.scores[first])
+    if len(frame) == 1:
+        cells = cells.with_nuclei(np.arange(len(posed[0]), dtype=np.int32)[None])
+    for _ in range(ROUNDS if len(frame) > 1 else 0):
+        cells = linear_round(cells, frame.specimens, (means, scores), settings, context.executor)
+        cells = settled(cells, context.settings.refine, settings)
+        means, scores = robust_gaussians(cells.places(), settings), cell_means(cells.cell_scores())
+    model = joint_model(independent_gaussians(means), cells, settings, cells.often(), scores)
+    return cells, model._replace(complete=True)
+
+
+def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool]) -> View:
+    """Search the view of one specimen."""
+    specimen, hands, known = item
+    points = specimen.unstretched()
+    length, width = np.log(specimen.stretch).tolist()
+    apart = [length - width, length, width] if known else [length - width]
+    whole = max(map(abs, apart)) < ODD_SHAPE
+    unposed = Unposed(points, 1.0 if known else None, whole, hands)
+    fit = settle_view(model, specimen, unposed)
+    clear = fit.mirror is None or fit.mirror >= DOUBTFUL * np.sqrt(len(points))
+    if is_mirrored(points, fit.posed) and not clear:
+        fit = settle_view(model, specimen, unposed._replace(hands=(False,)))
+    return View(
+        fit.posed,
+        support(model, fit, points),
+        is_mirrored(points, fit.posed),
+        fit.view is not None,
+    )
+
+
+def _with_views(frame: Frame, views: dict[int, View]) -> Frame:
+    """Return the frame with specimens in their views."""
+    specimens = list(frame.specimens)
+    for number, view in views.items():
+        specimen = specimens[number]
+        points = specimen.unstretched()
+        if not view.part:
+            specimens[number] = turned(specimen) if view.mirrored else specimen
+            continue
+        design = np.column_stack([points, np.ones(len(points))])
+        matrix = np.linalg.lstsq(design, view.posed, rcond=None)[0][:3]
+        growth = abs(np.linalg.det(matrix)) / (specimen.stretch[0] * specimen.stretch[1] ** 2)
+        specimens[number] = replace(
+            specimen,
+            poses=(view.posed,),
+            radii=specimen.radii * float(np.cbrt(growth)),
+            stretch=(1.0, 1.0),
+            mirrored=view.mirrored,
+            part=True,
+        )
+    return replace(frame, specimens=tuple(specimens))

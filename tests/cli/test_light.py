@@ -1,0 +1,60 @@
+"""Help, and errors about input, come before libraries that take a second to import."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SLOW = {"numba", "scipy", "pandas", "optuna", "pyarrow", "zarr", "jinja2", "distributed"}
+
+PROGRAM = """
+import json, sys
+from eutely.cli import main
+sys.argv = ["eutely", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as end:
+    code = end.code
+print(json.dumps([code, sorted(sys.modules)]))
+"""
+
+
+def run(*arguments: str) -> tuple[int, set[str]]:
+    """Run a command in a process of its own; return its exit code and the modules it imported."""
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    code, modules = json.loads(done.stdout.splitlines()[-1])
+    return code, set(modules)
+
+
+def test_help_imports_neither_numpy_nor_anything_slow():
+    code, modules = run("--help")
+    assert code == 0
+    assert not modules & (SLOW | {"numpy", "h5py"})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("annotate", "celegans-l1", "bad.csv", "-o", "out"),
+        ("build", "bad.csv", "-o", "out"),
+        ("match", "bad.csv", "nothing.csv"),
+        ("solve", "nothing.dd"),
+        ("evaluate", "celegans-l1", "bad.csv"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_errors_about_input_import_nothing_slow(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.csv").write_text("id,x,y\n1,2,3\n")
+    code, modules = run(*arguments)
+    assert code == 2
+    assert not modules & SLOW
+
+
+def test_the_package_itself_imports_nothing():
+    program = "import eutely, json, sys; print(json.dumps(sorted(sys.modules)))"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert not set(json.loads(done.stdout)) & (SLOW | {"numpy", "rich", "typer", "pydantic"})

@@ -1,0 +1,200 @@
+"""A curation on disk: corrections first go to pins.csv, survive, and end in the tables."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from eutely.curate.folder import open_material
+from eutely.curate.history import ConflictError
+from eutely.curate.session import Session
+from eutely.curate.slices import Slicer, images_of
+from eutely.curate.views import overview, specimen_state
+from eutely.errors import EutelyError, ReadError
+from eutely.io.pins import Change, append_pins, read_changes, read_pins
+from toy_curation import toy_folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toy_folder(tmp_path_factory.mktemp("toy") / "annotated", volumes=True)
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "annotated"))
+
+
+def swapped(session: Session, number: int = 0, rows: tuple[int, int] = (5, 6)) -> dict[int, int]:
+    cells = session.solve(number).nuclei.cells
+    return {rows[0]: int(cells[rows[1]]), rows[1]: int(cells[rows[0]])}
+
+
+def test_a_correction_is_on_disk_and_the_rest_follows(folder: Path) -> None:
+    session = Session(open_material(folder), author="ann")
+    wanted = swapped(session)
+    revision = session.correct(0, wanted, 0)
+    rows = read_changes(folder / "pins.csv")  # before the specimen was matched again
+    assert [row.author for row in rows] == ["ann", "ann"]
+    assert {row.id for row in rows} == set(session.cases[0].shown.ids[[5, 6]].tolist())
+    assert session.solve(0).nuclei.cells[[5, 6]].tolist() == list(wanted.values())
+    told = specimen_state(session, 0, 0.99)
+    assert told["revision"] == told["solved"] == revision
+    assert [change["why"] for change in told["changes"]][:2] == ["pinned", "pinned"]
+    assert [pair[0] for pair in told["pins"]] == [5, 6]
+    assert overview(session, 0.99)["specimens"][0]["pins"] == 2
+    session.close()
+
+
+def test_undo_and_redo_are_on_disk_too(folder: Path) -> None:
+    session = Session(open_material(folder))
+    before = session.solve(0).nuclei.cells.tolist()
+    session.correct(0, swapped(session), 0)
+    after = session.solve(0).nuclei.cells.tolist()
+    session.undo(0)
+    assert read_pins(folder / "pins.csv") == {}
+    assert session.solve(0).nuclei.cells.tolist() == before
+    session.redo(0)
+    assert len(read_pins(folder / "pins.csv")) == 2
+    assert session.solve(0).nuclei.cells.tolist() == after
+    assert len(read_changes(folder / "pins.csv")) == 6
+    session.close()
+
+
+def test_going_on_gives_the_same_names_and_can_undo(folder: Path) -> None:
+    first = Session(open_material(folder))
+    first.correct(0, swapped(first), 0)
+    cells = first.solve(0).nuclei.cells.tolist()
+    first.close()
+    second = Session(open_material(folder))
+    assert second.solve(0).nuclei.cells.tolist() == cells
+    second.undo(0)
+    assert second.cases[0].history.pins == {}
+    second.close()
+
+
+def test_tables_agree_with_the_corrections_at_the_end(folder: Path) -> None:
+    session = Session(open_material(folder))
+    wanted = swapped(session)
+    names = session.material.atlas.names
+    session.correct(0, wanted, 0)
+    line = session.close()
+    assert line.startswith(f"1 correction saved in {folder / 'pins.csv'} (2 nuclei are settled)")
+    table = pd.read_csv(folder / f"{session.cases[0].shown.name}.csv")
+    assert [table["name"][row] for row in wanted] == [names[cell] for cell in wanted.values()]
+    assert [table["confidence"][row] for row in wanted] == [1.0, 1.0]
+    assert "2 pinned" in (folder / "report.html").read_text(encoding="utf-8")
+    again = Session(open_material(folder))
+    assert again.close().startswith("0 corrections saved")
+
+
+def test_two_windows_do_not_overwrite_each_other(folder: Path) -> None:
+    session = Session(open_material(folder))
+    session.correct(0, {5: 3}, 0)
+    with pytest.raises(ConflictError):
+        session.correct(0, {5: 4}, 0)
+    others = [
+        threading.Thread(target=session.correct, args=(0, {row: -1}, 1)) for row in range(10, 20)
+    ]
+    for thread in others:
+        thread.start()
+    for thread in others:
+        thread.join()
+    assert len(read_pins(folder / "pins.csv")) == 11
+    session.close()
+
+
+def test_rows_of_another_program_are_taken_over(folder: Path) -> None:
+    session = Session(open_material(folder))
+    case = session.cases[1]
+    names = session.material.atlas.names
+    session.correct(0, {5: 3}, 0)
+    append_pins([Change(case.shown.name, int(case.shown.ids[2]), names[8])], folder / "pins.csv")
+    session.correct(0, {6: 4}, 1)
+    assert case.history.pins == {2: 8}
+    assert session.cases[0].history.pins == {5: 3, 6: 4}
+    assert len(read_changes(folder / "pins.csv")) == 3
+    session.close()
+
+
+def test_pins_that_are_not_understood_stay_in_the_file(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = "specimen,id,name\nworm001,999999,AVAL\nelsewhere,1,AVAL\n"
+    (folder / "pins.csv").write_text(text)
+    session = Session(open_material(folder))
+    assert not any(case.history.pins for case in session.cases)
+    assert "nucleus 999999 of worm001" in caplog.text
+    session.correct(0, {5: 3}, session.cases[0].history.revision)
+    assert ("elsewhere", 1) in read_pins(folder / "pins.csv")
+    session.close()
+
+
+def test_read_only_refuses_and_bad_requests_are_refused(folder: Path) -> None:
+    session = Session(open_material(folder), read_only=True)
+    with pytest.raises(EutelyError, match="read-only"):
+        session.correct(0, {5: 3}, 0)
+    assert session.close() == "read-only: nothing was changed"
+    assert not (folder / "pins.csv").exists()
+    session = Session(open_material(folder))
+    for wanted in ({500: 3}, {-1: 3}, {5: 40}, {5: -2}):
+        with pytest.raises(EutelyError, match="there is no nucleus"):
+            session.correct(0, wanted, 0)
+    session.close()
+
+
+def test_an_atlas_learns_from_corrected_specimens(folder: Path) -> None:
+    session = Session(open_material(folder))
+    with pytest.raises(EutelyError, match="at least 2"):
+        session.learn()
+    for number in (0, 1):
+        cells = session.solve(number).nuclei.cells
+        session.correct(number, {row: int(cells[row]) for row in range(10)}, 0)
+    session.close()
+    again = Session(open_material(folder), learn=True)
+    assert again.lesson is not None
+    assert again.lesson.settled == 20
+    assert again.lesson.before == 1.0  # they were right before
+    assert 0.5 <= again.lesson.after <= 1.0
+    assert "2 curated specimens" in overview(again, 0.99)["lesson"]
+    moved = np.abs(again.lesson.atlas.means - again.material.atlas.means).max()
+    assert moved > 0
+    assert again.solve(2).model is not None
+    again.close()
+
+
+def test_slices_go_through_the_nucleus(folder: Path) -> None:
+    import base64
+
+    material = open_material(folder)
+    slicer = Slicer(material.files)
+    specimen = material.specimens["worm001"]
+    assert slicer.has("worm001") == {"labels": True, "image": True}
+    assert slicer.has("nobody") == {"labels": False, "image": False}
+    for row in (0, 17):
+        planes = slicer.through("worm001", specimen.ids, specimen.centroids[row], 40.0)
+        for plane in planes:
+            side = plane["width"]
+            rows = np.frombuffer(base64.b64decode(plane["nuclei"]), "<u4").reshape(side, side)
+            grey = np.frombuffer(base64.b64decode(plane["image"]), "u1").reshape(side, side)
+            assert rows[side // 2, side // 2] == row + 1
+            assert grey[side // 2, side // 2] > grey[0, 0]
+        assert [(plane["across"], plane["down"]) for plane in planes] == [
+            ("x", "y"), ("x", "z"), ("y", "z"),
+        ]  # fmt: skip
+
+
+def test_images_are_found_by_name(tmp_path: Path) -> None:
+    for name in ("worm1.tif", "other.tif"):
+        (tmp_path / name).write_bytes(b"")
+    assert images_of(tmp_path, ["worm1", "worm2"]) == {"worm1": str(tmp_path / "worm1.tif")}
+    assert list(images_of(tmp_path / "other.tif", ["worm1"])) == ["worm1"]
+    with pytest.raises(ReadError, match="one image for 2 specimens"):
+        images_of(tmp_path / "other.tif", ["worm1", "worm2"])
+    with pytest.raises(ReadError, match="no file is called after"):
+        images_of(tmp_path, ["worm9"])
+    with pytest.raises(ReadError, match="no such file"):
+        images_of(tmp_path / "nothing", ["worm9"])
