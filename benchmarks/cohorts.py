@@ -27,9 +27,6 @@ CACHE = Path(os.environ.get("EUTELY_CACHE", Path(tempfile.gettempdir()) / "eutel
 CHANGED = 30
 """Cells that are shifted; half as many are dropped, and half as many enlarged."""
 
-DISTANCES = (0.25, 0.5, 1.0, 2.0)
-"""Shifts, in spacings of the atlas."""
-
 DROPPED, ENLARGED = 0.5, 1.25
 """Probability of a cell to be dropped in an animal, and factor on radii."""
 

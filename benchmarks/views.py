@@ -5,6 +5,7 @@ worm or so (30), with ``--all`` all of them.
 
     python benchmarks/views.py
     python benchmarks/views.py --all
+    python benchmarks/views.py --cohorts "half mirrored" windows     builds without names
 """
 
 import argparse
@@ -18,7 +19,12 @@ import numpy as np
 import eutely
 from eutely import Specimen
 from eutely.atlas import Atlas
+from eutely.config.model import Estimate
 from eutely.evaluation import score
+from eutely.execute import open_executor
+from eutely.find.hands import mirror_images, most_are, with_signs
+from eutely.frame import Frame
+from eutely.pose import anonymous, framed, oriented
 from eutely.tasks.outliers import outliers
 from worms import DATA, worms
 
@@ -109,11 +115,90 @@ def doubtful(atlas: Atlas, worm: Specimen) -> dict[str, dict[str, object]]:
     return result
 
 
+def half_mirrored() -> tuple[list[Specimen], list[bool]]:
+    """Return train100 with a random half mirrored, and which."""
+    specimens = sorted(worms("train100"), key=lambda worm: worm.name)
+    hands = np.random.default_rng(0).permutation(np.arange(len(specimens)) % 2 == 1).tolist()
+    images = [
+        replace(one, centroids=one.centroids * [1.0, 1.0, -1.0]) if hand else one
+        for one, hand in zip(specimens, hands, strict=True)
+    ]
+    return images, hands
+
+
+def windowed(count: int = 40) -> tuple[list[Specimen], list[bool]]:
+    """Return train worms, each cut to a random window of 60 to 100% of its length."""
+    cut = []
+    for number, one in enumerate(sorted(worms("train100"), key=lambda worm: worm.name)[:count]):
+        random = np.random.default_rng(number)
+        length = random.uniform(0.6, 1.0)
+        start = random.uniform(0.0, 1.0 - length)
+        cut.append(window(one, start, start + length))
+    return cut, [False] * count
+
+
+def settled_frame(specimens: list[Specimen]) -> Frame:
+    """Return the frame of whole specimens after their handedness was settled."""
+    frame = framed(
+        [oriented(anonymous(one, one.name)) for one in specimens], (), scale=True, smooth=True
+    )
+    with open_executor(1) as executor:
+        mirrored = mirror_images(frame, Estimate(), executor)
+    return with_signs(frame, mirrored != most_are(mirrored))
+
+
+COHORTS = {"half mirrored": half_mirrored, "windows": windowed}
+"""Cohorts to build from without names; bars 0.960 and every mirrored worm found, and 0.95."""
+
+
+def build_row(kind: str, *, quick: bool) -> dict[str, object]:
+    """Return how well an atlas of such a cohort names whole worms, and what the build found.
+
+    ``quick`` settles handedness alone, without the build.
+    """
+    specimens, hands = COHORTS[kind]()
+    begin = time.process_time()
+    result: dict[str, object] = {}
+    if quick:
+        frame = settled_frame(specimens)
+        found = [posed.mirrored for posed in frame.specimens]
+    else:
+        built = eutely.build([one.without_names() for one in specimens], workers=1)
+        found = [fit.mirrored for fit in built.fits]
+        result = {"cells": len(built.atlas), "parts": sum(f.view is not None for f in built.fits)}
+    result["seconds"] = round(time.process_time() - begin, 1)
+    # Either half may be taken as it is.
+    same = max(
+        sum(a == b for a, b in zip(found, hands, strict=True)),
+        sum(a != b for a, b in zip(found, hands, strict=True)),
+    )
+    result["handedness"] = f"{same} of {len(hands)}"
+    if not quick:
+        atlas = eutely.name(built.atlas, specimens, workers=1)
+        tests = sorted(worms("test2"), key=lambda worm: worm.name)
+        annotations = eutely.annotate(atlas, [one.without_names() for one in tests], workers=1)
+        rows = zip(tests, annotations, strict=True)
+        scores = [score(one, annotation.names).accuracy for one, annotation in rows]
+        result |= {"accuracy": round(float(np.mean(scores)), 4), "lowest": round(min(scores), 3)}
+    print(kind, result, flush=True)
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="all worms of test2")
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--cohorts", nargs="*", choices=list(COHORTS), help="builds, no other rows")
+    parser.add_argument("--quick", action="store_true", help="handedness of cohorts, no build")
     given = parser.parse_args()
+    for kind in given.cohorts or ():
+        key = f"build, {kind}" + (", handedness alone" if given.quick else "")
+        row_of_kind = build_row(kind, quick=given.quick)
+        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        results[key] = row_of_kind
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    if given.cohorts is not None:
+        return
     atlas = eutely.build(worms("train100"), supervised=True).atlas
     every = sorted(worms("test2"), key=lambda worm: worm.name)
     specimens = every if given.all else every[:: max(len(every) // SUBSET, 1)][:SUBSET]

@@ -3,11 +3,19 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from eutely.cliques import Matchings
 from eutely.execute import Executor, open_executor
 from eutely.learned import Parameters
-from eutely.pairs import PairRules, candidates_of_a_pair, cost_of_a_match, match_pairs
+from eutely.pairs import (
+    PairRules,
+    candidates_of_a_pair,
+    cost_of_a_match,
+    match_pairs,
+    partner_pairs,
+)
 from eutely.solver.lap_dense import lap_dense
 
 EQUAL = Parameters.unlearned(1.0)
@@ -121,3 +129,21 @@ def test_the_cost_of_a_match_is_that_of_its_distance(executor: Executor) -> None
     frames = [np.diag([10.0, 20.0, 30.0]), np.diag([10.0, 20.0, 30.0]) + [0.5, 0.0, 0.0]]
     sizes = [np.full((3, 3), np.nan)] * 2
     assert cost_of_a_match(frames, sizes, LINEAR, executor) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 40])
+@pytest.mark.parametrize("partners", [0, 1, 4, 100])
+def test_partners_are_drawn_evenly_and_connect_all(count: int, partners: int) -> None:
+    pairs = partner_pairs(count, partners, seed=3)
+    if not 0 < partners < count - 1:
+        assert pairs is None
+        return
+    assert pairs is not None
+    assert (pairs[:, 0] < pairs[:, 1]).all()
+    assert len(np.unique(pairs, axis=0)) == len(pairs)
+    degrees = np.bincount(pairs.ravel(), minlength=count)
+    assert degrees.min() >= min(partners, 2)
+    assert degrees.max() <= partners + 1
+    graph = csr_array((np.ones(len(pairs)), pairs.T), (count, count))
+    assert connected_components(graph, directed=False)[0] == 1
+    np.testing.assert_array_equal(pairs, partner_pairs(count, partners, seed=3))

@@ -104,6 +104,25 @@ def match_pairs(
     return Matchings(counts, chosen, starts.astype(np.int64), joined, bits)
 
 
+def partner_pairs(count: int, partners: int, seed: int) -> NDArray[np.int32] | None:
+    """Return the pairs (P, 2) in which each of ``count`` specimens has about as many partners.
+
+    Specimens stand in a circle in random order, and each is joined to those at a few random
+    distances, 1 among them: all are connected, and by few steps. None, for all pairs, where
+    ``partners`` is 0 or all others.
+    """
+    if not 0 < partners < count - 1:
+        return None
+    random = np.random.default_rng(seed)
+    circle = random.permutation(count)
+    further = 2 + random.permutation(max(count // 2 - 1, 0))
+    steps = np.concatenate([[1], further])[: -(-partners // 2)]
+    places = np.arange(count)
+    ends = [(circle, circle[(places + step) % count]) for step in steps.tolist()]
+    joined = np.sort(np.concatenate([np.stack(two, axis=1) for two in ends]), axis=1)
+    return np.unique(joined, axis=0).astype(np.int32)
+
+
 def cost_of_a_match(
     frames: Sequence[Points], radii: Sequence[Points], rules: PairRules, executor: Executor
 ) -> float:

@@ -55,7 +55,9 @@ def test_extract_writes_a_column_for_each_statistic(folder: Path, tmp_path: Path
     assert not [key for key in table if key.startswith("far")]
 
 
-@pytest.mark.parametrize("command", ["check", "evaluate", "match", "name", "view", "build"])
+@pytest.mark.parametrize(
+    "command", ["check", "evaluate", "match", "name", "view", "build", "compare"]
+)
 def test_other_commands_that_read_volumes_have_it(command: str) -> None:
     assert "--image" in run(command, "--help").output.replace("\n", "")
 

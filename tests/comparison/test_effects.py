@@ -77,3 +77,13 @@ def test_scatter_is_measured_from_the_own_centre() -> None:
         lengths = spread_residuals(table, found, contrast)
         difference = lengths[25:].mean() - lengths[:25].mean()
         assert np.exp(difference) == pytest.approx(ratio, rel=0.08)
+
+
+def test_a_cell_that_no_animal_has_is_not_known() -> None:
+    contrast = question(4, 4)
+    values = np.random.default_rng(7).normal(size=(8, 3, 3))
+    values[:, 1] = np.nan
+    found = scores_of(values, np.ones((8, 3)), contrast.nuisance)
+    effect, low, high = intervals(effects_of(values, found, contrast))
+    assert np.isnan([effect[1], low[1], high[1]]).all()
+    assert np.isfinite([effect[[0, 2]], low[[0, 2]], high[[0, 2]]]).all()

@@ -120,6 +120,13 @@ def test_symmetric_animals_are_taken_as_they_are() -> None:
         assert not mirror_images(frame_of(images), Estimate(), executor).any()
 
 
+def test_parts_of_symmetric_animals_are_taken_as_they_are() -> None:
+    animals = eutely.simulate(8, 80, seed=3, missing=0.05, spurious=0.05)
+    views = [(0.0, 0.7), (0.25, 1.0), *[(0.0, 1.0)] * 6]
+    parts = [window(one, *view) for one, view in zip(animals, views, strict=True)]
+    assert not any(fit.mirrored for fit in built(parts).fits)
+
+
 def test_check_warns_of_both_handednesses(cohort: list[Specimen], mixed: list[Specimen]) -> None:
     assert not list(odd_handedness(cohort[:8]))
     odd = [oddity.specimen for oddity in odd_handedness(mixed)]

@@ -1,7 +1,11 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from eutely.errors import WriteError
-from eutely.io.whole import whole
+from eutely.io.whole import OLD, temporary, whole
 
 
 def test_a_file_appears_when_the_block_ends_well(tmp_path):
@@ -47,3 +51,27 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
 
     with pytest.raises(WriteError, match=r"cannot write .*table\.csv"):
         write()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes of POSIX")
+def test_what_killed_processes_left_is_swept(tmp_path):
+    target, other = tmp_path / "table.csv", tmp_path / "folder"
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+
+    def left(path, mark=""):
+        name = temporary(path, mark).name.replace(f"-{os.getpid()}-", f"-{dead.pid}-")
+        return path.with_name(name)
+
+    left(target).write_text("half")
+    left(other).mkdir()
+    left(other, OLD).mkdir()  # killed between two renames: the folder is not lost
+    mine = temporary(target)
+    mine.write_text("of a process that runs")
+    with whole(target) as aside:
+        aside.write_text("x")
+    assert {path.name for path in tmp_path.iterdir()} >= {"table.csv", mine.name}
+    assert not left(target).exists()
+    with pytest.raises(RuntimeError), whole(other) as aside:
+        raise RuntimeError
+    assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "folder", mine.name}

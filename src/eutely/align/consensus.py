@@ -64,7 +64,14 @@ class Aligned:
     distance: NDArray[np.float64]
 
 
-def align(frame: Frame, settings: Realign, executor: Executor, *, seed: int = 0) -> Aligned:
+def align(
+    frame: Frame,
+    settings: Realign,
+    executor: Executor,
+    *,
+    seed: int = 0,
+    pairs: NDArray[np.int32] | None = None,
+) -> Aligned:
     """Bring all specimens into the frame of the one that is most consistent with the others.
 
     Poses are settled by a jury of specimens; then all pairs are matched by unlearned dense
@@ -79,6 +86,8 @@ def align(frame: Frame, settings: Realign, executor: Executor, *, seed: int = 0)
         the section ``realign`` of the configuration.
     executor, seed
         where to run, and which jury.
+    pairs
+        (P, 2) specimens that are matched; all pairs if None.
     """
     spacing, radii = frame.body.spacing, frame.radii
     chosen = settle_poses(frame, executor, seed=seed)
@@ -86,7 +95,7 @@ def align(frame: Frame, settings: Realign, executor: Executor, *, seed: int = 0)
         np.ascontiguousarray(poses[pose]) for poses, pose in zip(frame.poses, chosen, strict=True)
     ]
     rules = PairRules(Parameters.unlearned(spacing), ALL_MATCHED, dense=True)
-    matchings = match_pairs(points, radii, rules, executor)
+    matchings = match_pairs(points, radii, rules, executor, pairs=pairs)
     consistency = specimen_agreement(matchings, synchronise(matchings, seed=seed))
     target = int(np.argmax(np.nan_to_num(consistency, nan=-1.0)))
     log.info(

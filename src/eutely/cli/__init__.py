@@ -60,7 +60,7 @@ def root(
 
 for function in COMMANDS:
     reads = function not in (demo, simulate, atlases, config)
-    measures = function in (extract, check, build, name, annotate, evaluate, match, view)
+    measures = function in (extract, check, build, name, annotate, evaluate, compare, match, view)
     complete = with_images(function) if measures else function
     app.command()(with_memory_limit(complete) if reads else function)
 app.add_typer(atlas_group)

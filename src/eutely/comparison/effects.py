@@ -118,8 +118,8 @@ def lengths(effects: Effects) -> Interval:
     :math:`f = (\sum \lambda)^2 / \sum \lambda^2` degrees of freedom. The true length is that for
     which the observed one is the median; the bounds those for which it is a 2.5% quantile.
     """
-    traces = np.trace(effects.covariances, axis1=1, axis2=2)
-    squares = np.einsum("mde,med->m", effects.covariances, effects.covariances)
+    traces = np.maximum(np.trace(effects.covariances, axis1=1, axis2=2), 1e-150)
+    squares = np.maximum(np.einsum("mde,med->m", effects.covariances, effects.covariances), 1e-300)
     scale, freedom = squares / traces, traces**2 / squares
     observed = (effects.shifts**2).sum(axis=1) / scale
     known = np.isfinite(observed)

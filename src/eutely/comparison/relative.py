@@ -14,7 +14,7 @@ NEIGHBOURS = 40
 """Cells that predict a place. With fewer, a neighbour that moved takes the cell along; with more,
 the field is no longer affine over them."""
 
-RIDGE = 3.0
+RIDGE = 0.03
 """Prior of the affine part, in neighbours at the typical distance: it needs several to be known."""
 
 

@@ -179,6 +179,15 @@ class Multi(Section):
         ge=0.001,
         le=1e9,
     )
+    partners: int = setting(
+        0,
+        "Specimens that each one is matched with, drawn at random; 0 for all others: then the time "
+        "grows with the square of the number of specimens.",
+        "gives more votes on each match; time in proportion.",
+        "specimens",
+        ge=0,
+        le=100_000,
+    )
 
 
 class Atlas(Section):

@@ -64,20 +64,15 @@ class Experience(NamedTuple):
 
     @classmethod
     def of(cls, specimens: Iterable[Placed], cells: int) -> Experience:
-        """Count all pins of ``specimens`` against what was shown without pins.
-
-        Where a pin has the cell that another nucleus was shown as, that one was wrong as well.
-        """
+        """Count all pins of ``specimens`` against what was shown without pins."""
         wrong, expected = np.zeros(cells + 1), np.zeros(cells + 1)
         for specimen in specimens:
-            first, shown = specimen.first, specimen.first_cells
-            answered = specimen.pins != FREE
-            differs = answered & (shown != specimen.pins)
-            robbed = ~answered & np.isin(shown, specimen.pins[differs & (specimen.pins >= 0)])
-            cell = first.nuclei.cells
-            np.add.at(wrong, cell[differs | robbed], 1.0)
-            counted = answered | robbed
-            np.add.at(expected, cell[counted], 1 - first.sure[counted])
+            rows = np.flatnonzero(specimen.pins != FREE)
+            first = specimen.first
+            shown = first.nuclei.cells[rows]
+            differs = specimen.first_cells[rows] != specimen.pins[rows]
+            np.add.at(wrong, shown, differs)
+            np.add.at(expected, shown, 1 - first.sure[rows])
         return cls(wrong, expected)
 
     def plus(self, other: Experience) -> Experience:

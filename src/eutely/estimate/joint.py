@@ -22,6 +22,11 @@ CLIP = 5.0
 """Residuals beyond so many standard deviations are pulled in before they are correlated."""
 
 
+KEPT = 128
+"""Covariances with others that are kept for each cell; those with cells farther off are computed
+again where they are needed."""
+
+
 class Joint(NamedTuple):
     """Cells by themselves and given their neighbours, as in `eutely.atlas.Atlas`."""
 
@@ -117,7 +122,7 @@ def _displacements(
 def _predicted(cells: Gaussians, moved: Displacements, settings: Estimate) -> Joint:
     """Regress each cell on those that are most correlated with it."""
     most = min(settings.neighbours, len(cells.means) - 1)
-    chosen, starts, near, blocks = _predictive(moved, most)
+    chosen, starts, near, blocks, _ = _predictive(moved, most)
     return Joint(cells, chosen, *_regression(moved, chosen, starts, near, blocks))
 
 
@@ -167,15 +172,20 @@ def block(moved: Any, i: int, j: int, out: Any) -> None:
 def _predictive(moved: Any, most: int) -> Any:
     """Return (m, k), the cells whose displacements are most correlated with each cell's.
 
-    The strength of a correlation is the sum of the squared correlations of coordinates. By
-    Cauchy's inequality it is at most 3 w max(a(d), t(d))^2, see `Displacements`, with the largest
-    eigenvalue w of the correlations of the cell's own coordinates. The blocks that were computed on
-    the way are returned as well: starts (m + 1,), the other cells (p,), and the blocks (p, 3, 3).
+    The strength of a correlation is the sum of the squared correlations of coordinates. With w, the
+    largest eigenvalue of the correlations of the cell's own coordinates, q, the sum of the shares
+    of its variances that were seen, and Q, the largest such share of any coordinate, it is at most
+    3 (a(d) sqrt(w) + t(d) sqrt(q Q))^2 by Cauchy's inequality, see `Displacements`. The first
+    `KEPT` blocks of each cell are returned as well: starts (m + 1,), the other cells (p,), and the
+    blocks (p, 3, 3); and how many pairs were looked at.
     """
     m = len(moved.seen)
     strength, length, fade = moved.weights[0], moved.weights[1], moved.weights[2]
+    prior = moved.weights[3] / (moved.weights[3] + moved.seen.shape[1])
     deviations = np.empty((m, 3))
     widest = np.empty(m)
+    seen_share = np.zeros(m)
+    highest = 0.0
     out = np.empty((3, 3))
     for i in range(m):
         widest[i] = 1.0
@@ -187,13 +197,19 @@ def _predictive(moved: Any, most: int) -> Any:
             for b in range(3):
                 total += abs(out[a, b]) / (deviations[i, a] * deviations[i, b])
             widest[i] = max(widest[i], total)
+            own = 0.0
+            for c in range(3):
+                own += moved.roots[i, a, c] ** 2
+            share = max(1.0 - prior * own / out[a, a], 0.0)
+            seen_share[i] += share
+            highest = max(highest, share)
     chosen = np.empty((m, most), np.int32)
     best = np.empty(most)
     near = np.empty(m, np.int32)
     starts = np.zeros(m + 1, np.int64)
     others = np.empty(64 * m, np.int32)
     blocks = np.empty((len(others), 3, 3))
-    end = 0
+    end, looked_at = 0, 0
     for i in range(m):
         known, radius = 0, 0
         while most > 0:
@@ -204,14 +220,16 @@ def _predictive(moved: Any, most: int) -> Any:
                 if j == i:
                     continue
                 block(moved, i, j, out)
-                if end == len(others):
-                    others = longer(others, end, 2 * end)
-                    blocks = _roomier(blocks, end)
-                others[end] = j
-                for a in range(3):
-                    for b in range(3):
-                        blocks[end, a, b] = out[a, b]
-                end += 1
+                looked_at += 1
+                if end - starts[i] < KEPT:
+                    if end == len(others):
+                        others = longer(others, end, 2 * end)
+                        blocks = _roomier(blocks, end)
+                    others[end] = j
+                    for a in range(3):
+                        for b in range(3):
+                            blocks[end, a, b] = out[a, b]
+                    end += 1
                 total = 0.0
                 for a in range(3):
                     for b in range(3):
@@ -219,13 +237,13 @@ def _predictive(moved: Any, most: int) -> Any:
                 known = _insert(chosen[i], best, known, j, total)
             if reach == np.inf:
                 break
-            bound = strength * np.exp(-reach / length)
-            if moved.seen.shape[1]:
-                bound = max(bound, np.exp(-0.5 * (reach / fade) ** 2))
-            if known == most and 3 * widest[i] * bound * bound < best[most - 1]:
+            trust = np.exp(-0.5 * (reach / fade) ** 2)
+            bound = strength * np.exp(-reach / length) * np.sqrt(widest[i])
+            bound += trust * np.sqrt(min(seen_share[i], widest[i]) * highest)
+            if known == most and 3 * bound * bound < best[most - 1]:
                 break
         starts[i + 1] = end
-    return chosen, starts, others[:end], blocks[:end]
+    return chosen, starts, others[:end], blocks[:end], looked_at
 
 
 @inner

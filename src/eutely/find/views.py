@@ -20,7 +20,7 @@ from eutely.config.model import Estimate
 from eutely.errors import EutelyError
 from eutely.estimate import independent_gaussians, robust_gaussians
 from eutely.features import cell_means
-from eutely.find.hands import mirror_images, most_are, turned, with_signs
+from eutely.find.hands import DOUBTFUL, mirror_images, most_are, turned, with_signs
 from eutely.find.refine.grow import settled
 from eutely.find.refine.rounds import linear_round, nuclei_as_cells
 from eutely.fit.choose import settle_view
@@ -33,15 +33,17 @@ from eutely.steps import Context, Run, step
 
 log = logging.getLogger("eutely")
 
-COMPLETE, NEARLY = 0.9, 0.99
+DECILE, COMPLETE, NEARLY = 0.9, 0.85, 0.99
 """Shares of the nuclei of the most complete specimens (their ninth decile) below which a specimen
-may show a part, and below which all are looked at where some do."""
+may show a part, and below which all are looked at where some do. Missing and spurious nuclei make
+counts differ by less."""
 
 ODD_SHAPE = 0.3
 """Logarithm of a ratio of lengths from which a specimen hardly shows the whole body."""
 
-FOUNDERS = 12
-"""Specimens, those with most nuclei, that make the first mean."""
+FOUNDERS, FEWEST_FOUNDERS = 12, 3
+"""Specimens, those with most nuclei, that make the first mean; and those from which it may show
+handedness."""
 
 ROUNDS = 2
 """Rounds in which a mean is found."""
@@ -92,7 +94,7 @@ def one_handed(context: Context, frame: Frame) -> Frame:
 def possible_parts(frame: Frame, sizes: NDArray[np.float64], *, known: bool) -> NDArray[np.bool_]:
     """Return (N,), the specimens that may show a part of the body, by counts and extents."""
     counts = np.array([len(posed) for posed in frame.specimens])
-    most = np.quantile(counts, COMPLETE)
+    most = np.quantile(counts, DECILE)
     complete = counts >= COMPLETE * most
     length, width = np.log(sizes / np.median(sizes[complete], axis=0)).T
     apart = np.abs(length - width)
@@ -121,7 +123,7 @@ def in_their_places(
         most = sorted(placed, key=lambda one: -len(frame.specimens[one]))
         founders = sorted(placed if number else most[:FOUNDERS])
         cells, model = _mean(frame.subset(founders), founders.index(most[0]), context)
-        shows = asymmetry(model, cells.seen()) >= ASYMMETRIC
+        shows = len(founders) >= FEWEST_FOUNDERS and asymmetry(model, cells.seen()) >= ASYMMETRIC
         hands = (False, True) if shows else (False,)
         items = [(frame.specimens[one], hands, known) for one in left]
         views = zip(left, context.executor.map(_viewed, items, shared=(model,)), strict=True)
@@ -196,7 +198,11 @@ def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool]) -> View:
     length, width = np.log(specimen.stretch).tolist()
     apart = [length - width, length, width] if known else [length - width]
     whole = max(map(abs, apart)) < ODD_SHAPE
-    fit = settle_view(model, specimen, Unposed(points, 1.0 if known else None, whole, hands))
+    unposed = Unposed(points, 1.0 if known else None, whole, hands)
+    fit = settle_view(model, specimen, unposed)
+    clear = fit.mirror is None or fit.mirror >= DOUBTFUL * np.sqrt(len(points))
+    if is_mirrored(points, fit.posed) and not clear:
+        fit = settle_view(model, specimen, unposed._replace(hands=(False,)))
     return View(
         fit.posed,
         support(model, fit, points),

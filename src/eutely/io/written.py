@@ -15,10 +15,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from uuid import uuid4
 
 from eutely.errors import WriteError
-from eutely.io.whole import keep_copy, whole, write_text
+from eutely.io.whole import keep_copy, sweep, temporary, whole, write_text
 
 log = logging.getLogger("eutely")
 
@@ -64,8 +63,9 @@ def tables_in(folder: Path) -> Iterator[Path]:
     ``<name>.bak``, and a warning says so.
     """
     new, before = not folder.exists(), _record(folder)
-    aside = folder / f".{uuid4().hex[:8]}.tables"
+    aside = temporary(folder / "tables")
     try:
+        sweep(folder / "tables")
         aside.mkdir(parents=True)
         yield aside
         hashes = {path.name: _hash(path) for path in sorted(aside.iterdir())}

@@ -37,10 +37,11 @@ def packed(values: NDArray[Any], kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode()
 
 
-def page_data(atlas: Atlas, report: Report) -> dict[str, Any]:
+def page_data(atlas: Atlas, report: Report, kept: Sequence[int] | None = None) -> dict[str, Any]:
     """Return what the scripts need: plain values and packed arrays.
 
-    Arrays of nuclei hold all specimens one after another; ``starts`` has the first row of each.
+    Arrays of nuclei hold specimens one after another, all or those that are ``kept``; ``starts``
+    has the first row of each.
     """
     rows, columns = np.triu_indices(3)
     accuracy = compute.cell_accuracy(atlas, report.specimens)
@@ -61,7 +62,8 @@ def page_data(atlas: Atlas, report: Report) -> dict[str, Any]:
         "specimens": [],
     }
     if report.specimens:
-        data |= _nuclei(report.specimens)
+        numbers = range(len(report.specimens)) if kept is None else kept
+        data |= _nuclei([report.specimens[number] for number in numbers])
     return data
 
 

@@ -16,6 +16,7 @@ from eutely.atlas import Atlas
 from eutely.plots import compute
 from eutely.report import charts, words
 from eutely.report.data import page_data
+from eutely.report.sample import among, sampled, with_specimens
 from eutely.results import Report
 
 SCRIPTS = ("shaders", "viewer", "colours", "common", "atlas", "specimen", "links")
@@ -45,23 +46,25 @@ def render(atlas: Atlas, report: Report) -> str:
     report.check(atlas)
     timings = tuple(row for row in report.timings if np.isfinite(row[1]))
     report = replace(report, timings=timings)  # times that are not known are left out
+    kept = sampled(report)
     return assembled(
         "page.html",
         SCRIPTS,
         atlas=atlas,
-        report=report,
+        report=with_specimens(report, kept),
+        cohort=len(report.specimens),
         headline=words.headline(atlas, report),
         tiles=words.tiles(atlas, report),
-        checks=words.checks(atlas, report),
+        checks=among(words.checks(atlas, report), kept),
         parameters=flat(report.parameters),
         unit=words.unit_of(atlas),
         provenance=sorted(atlas.provenance.items()),
         doubtful=_doubtful(atlas, report),
         confusions=compute.confusions(atlas, report.specimens),
         style=asset("style.css"),
-        data=page_data(atlas, report),
+        data=page_data(atlas, report, kept),
         total=words.duration(sum(seconds for _, seconds in report.timings)),
-        **_figures(report),
+        **_figures(report, kept),
     )
 
 
@@ -88,9 +91,12 @@ def assembled(template: str, scripts: Sequence[str], **values: Any) -> str:
     return environment.get_template(template).render(script=script, **values)
 
 
-def _figures(report: Report) -> dict[str, Any]:
-    """Return the figures by name, "" where the report contains nothing to draw."""
-    numbers = {shown.name: number for number, shown in enumerate(report.specimens)}
+def _figures(report: Report, kept: Sequence[int]) -> dict[str, Any]:
+    """Return the figures by name, "" where the report contains nothing to draw.
+
+    Dots of the specimens that the page has ``kept`` lead to them.
+    """
+    numbers = {report.specimens[number].name: at for at, number in enumerate(kept)}
     ranked = compute.consistency(report.specimens)
     confidences = compute.confidences(report.specimens)
     accuracy = compute.accuracy(report.evaluation) if report.evaluation else None

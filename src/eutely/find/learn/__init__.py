@@ -21,7 +21,7 @@ from eutely.find.refine.rounds import joint_round
 from eutely.frame import Frame
 from eutely.learned import Learned, Parameters
 from eutely.multi import synchronise
-from eutely.pairs import PairRules, match_pairs
+from eutely.pairs import PairRules, match_pairs, partner_pairs
 from eutely.steps import Context, Run, step
 
 log = logging.getLogger("eutely")
@@ -50,11 +50,12 @@ def find(run: Run, frame: Frame, labels: Labels = ()) -> Found:
     return Found(cells, weights=weights, learned=learned)
 
 
-@step("seed", "realign.iterations", "realign.trim", "realign.stretch")
+@step("seed", "realign.iterations", "realign.trim", "realign.stretch", "multi.partners")
 def aligned(context: Context, frame: Frame) -> Aligned:
     """Align the specimens by unlearned costs."""
     settings = context.settings
-    return align(frame, settings.realign, context.executor, seed=settings.seed)
+    pairs = partner_pairs(len(frame), settings.multi.partners, settings.seed)
+    return align(frame, settings.realign, context.executor, seed=settings.seed, pairs=pairs)
 
 
 @step("seed", "costs", "learn")
@@ -79,7 +80,7 @@ def realigned(context: Context, frame: Frame, before: Aligned, parameters: Param
     return replace(affine, frames=cells_of_cliques(context, frame, affine, rough).warped)
 
 
-@step("costs", "multi")
+@step("seed", "costs", "multi")
 def matched(context: Context, specimens: Aligned, parameters: Parameters) -> Matchings:
     """Match all pairs by the learned costs."""
     return _matched(context, specimens, parameters, "default")
@@ -96,6 +97,7 @@ def _matched(
         rules,
         context.executor,
         allowed=settings.multi.synchronisation == "sparse",
+        pairs=partner_pairs(len(specimens.frames), settings.multi.partners, settings.seed),
         on_done=lambda done, total: context.progress("matching all pairs", done, total, ""),
     )
 
