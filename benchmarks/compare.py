@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ttest_ind
+from scipy.stats import ttest_ind_from_stats
 
 from cohorts import (
     BATCH_SIZE,
@@ -219,11 +219,15 @@ def truly_named(
 
 def t_tests(cells: Measured, first: int) -> NDArray[np.bool_]:
     """Return findings of plain t-tests of places, the best of three axes, at 5% FDR."""
-    with np.errstate(all="ignore"):
-        p = ttest_ind(cells.places[:first], cells.places[first:], equal_var=False,
-                      nan_policy="omit").pvalue  # fmt: skip
-    best = np.minimum(1.0, 3 * np.nanmin(np.where(np.isfinite(p), p, 1.0), axis=1))
-    return benjamini_hochberg(np.asarray(best, dtype=np.float64)) <= LEVEL
+    parts = []
+    for places in (cells.places[:first], cells.places[first:]):
+        seen = np.maximum(np.isfinite(places).sum(axis=0), 2)
+        mean = np.nansum(places, axis=0) / seen
+        square = np.nansum((places - mean) ** 2, axis=0) / (seen - 1)
+        parts.append((mean, np.sqrt(square), seen))
+    p = np.asarray(ttest_ind_from_stats(*parts[0], *parts[1], equal_var=False).pvalue)
+    best = np.minimum(1.0, 3 * np.where(np.isfinite(p), p, 1.0).min(axis=1))
+    return benjamini_hochberg(best) <= LEVEL
 
 
 def rates(found: NDArray[np.bool_], true: NDArray[np.int64]) -> tuple[float, float]:
@@ -265,10 +269,15 @@ def _means(rows: list[Figures], key: str = "", value: object = None) -> list[Fig
             parts.setdefault(kept, []).append(row)
     return [
         {**dict(kept), "sets": len(several),
-         **{k: round(float(np.nanmean([row[k] for row in several])), 3)
-            for k in averaged if k in several[0]}}
+         **{k: _mean([row[k] for row in several]) for k in averaged if k in several[0]}}
         for kept, several in parts.items()
     ]  # fmt: skip
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """Return the mean of the values that are known, or None."""
+    known_values = [value for value in values if value == value]
+    return round(float(np.mean(known_values)), 3) if known_values else None
 
 
 def _group(first: int, second: int, size: int) -> NDArray[np.int64]:

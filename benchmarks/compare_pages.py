@@ -13,6 +13,8 @@ def lines(head: list[str], rows: list[list[object]]) -> list[str]:
 
 
 def _text(value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, float):
         return "" if value != value else f"{value:.3f}".rstrip("0").rstrip(".") or "0"
     return str(value)
@@ -69,7 +71,7 @@ def power_lines(results: Figures) -> list[str]:
             *(f"{_text(found[key]['found'])} ({_text(found[key]['false'])})" for key in (
                 ("found", "place-relative"), ("found", "place"), ("found", "t-test"),
                 ("true", "place-relative"), ("true", "t-test"))),
-            one["true doubtful"], one["false doubtful"],
+            one.get("true doubtful", ""), one.get("false doubtful", ""),
         ])  # fmt: skip
     head = ["shift (spacings)", "animals a group", "sets", "place-relative", "place", "t-tests",
             "true names: place-relative", "true names: t-tests", "right ones doubtful",
@@ -84,6 +86,7 @@ def power_lines(results: Figures) -> list[str]:
         "*True names*: the same places, names from the files.",
         "",
         *lines(head, rows),
+        *([f"Note: {results['note']}.", ""] if "note" in results else []),
     ]  # fmt: skip
 
 
@@ -100,6 +103,10 @@ def change_lines(results: Figures) -> list[str]:
     ]  # fmt: skip
 
 
+def _measure(row: Figures) -> str:
+    return f"{row['measure']} {row['effect']:+.3g} ({row['low']:+.3g} to {row['high']:+.3g})"
+
+
 def real_lines(results: Figures) -> list[str]:
     found = []
     for name, group in results["groups"].items():
@@ -113,10 +120,7 @@ def real_lines(results: Figures) -> list[str]:
             *(f"- {sentence}" for sentence in group["sentences"]),
             "",
             "Whole animals: "
-            + "; ".join(
-                f"{row['measure']} {row['effect']:+.3g} ({row['low']:+.3g} to {row['high']:+.3g})"
-                for row in group["whole"]
-            )
+            + ("; ".join(_measure(row) for row in group["whole"]) or "no difference")
             + ".",
             "",
         ]

@@ -8,6 +8,8 @@ whether the name shown was right or wrong.
     python benchmarks/curate.py degraded     the same worms with 9% missing, spurious segments
     python benchmarks/curate.py heads        scored NeuroPAL heads, eight corrections each
     python benchmarks/curate.py time         processor seconds of an answer
+    python benchmarks/curate.py page DIR     first paint and answers in Chromium, of a folder of
+                                             ``eutely annotate``; by the clock
 
 Strategies: ``queue`` (specimens of one folder in the order of their names, so that answers in
 earlier ones count), ``queue, each alone`` (a folder for each specimen), ``lowest confidence``,
@@ -252,9 +254,56 @@ def timing(count: int = 30) -> None:
                   "queue_processor_seconds": round(float(np.median(asking)), 3)})  # fmt: skip
 
 
+def page(folder: Path, count: int = 10) -> None:
+    """Measure a page in Chromium by the clock: first paint, first question, answers."""
+    import shutil
+    import signal
+    import subprocess
+    import sys
+
+    from playwright.sync_api import sync_playwright
+
+    code = "from eutely.cli import main; main()"
+    words = [sys.executable, "-c", code, "curate", str(folder), "--no-browser"]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    address = server.stdout.readline().strip()
+    software = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=software
+        )
+        window = browser.new_page(viewport={"width": 1400, "height": 950})
+        window.goto(address)
+        window.locator("#queue .row").first.wait_for(timeout=300_000)
+        window.goto(address)  # the server has started, kernels are loaded
+        window.locator("#queue .row").first.wait_for(timeout=300_000)
+        paint, question = window.evaluate(
+            "() => [performance.getEntriesByName('first-contentful-paint')[0].startTime, "
+            "performance.now()]"
+        )
+        answers = []
+        for _ in range(count):
+            begin = time.perf_counter()
+            window.keyboard.press("Enter")
+            while not window.evaluate(
+                "() => { const { open } = eutely.desk, saved = document.getElementById('saved'); "
+                "return saved.textContent === 'saved' && open.solved === open.revision; }"
+            ):
+                window.wait_for_timeout(5)
+            answers.append(time.perf_counter() - begin)
+        browser.close()
+    server.send_signal(signal.SIGINT)
+    server.wait()
+    keep("page", {"first_paint_seconds": round(paint / 1000, 2),
+                  "first_question_seconds": round(question / 1000, 2),
+                  "answer_seconds": round(float(np.median(answers)), 2)})  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("section", choices=("worms", "degraded", "heads", "time"))
+    parser.add_argument("section", choices=("worms", "degraded", "heads", "time", "page"))
+    parser.add_argument("folder", nargs="?", type=Path, help="for the section page")
     parser.add_argument(
         "--strategies", nargs="*", choices=list(STRATEGIES), default=list(STRATEGIES)
     )
@@ -262,6 +311,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.section == "time":
         timing()
+    elif given.section == "page":
+        page(given.folder)
     elif given.section == "heads":
         head_rows(given.most)
     else:

@@ -60,8 +60,8 @@ def run(place: Path, locale: str, *words: object) -> subprocess.CompletedProcess
     )
 
 
-@pytest.mark.parametrize("locale", LOCALES)
-def test_a_whole_build_in_another_encoding(place: Path, tmp_path: Path, locale: str) -> None:
+def test_a_whole_build_in_another_encoding(place: Path, tmp_path: Path) -> None:
+    locale = "latin"
     words = ("worms.csv", "-o", tmp_path / "run", "--config", "settings.toml", "-j", 1)
     done = run(place, locale, "build", *words)
     assert done.returncode == 0, done.stderr.decode("latin-1")

@@ -13,7 +13,7 @@ The first factor starts from the confidence p, whose errors differ between cells
 confused far more often than a model can know, since people name them differently for instance. What
 was answered in other specimens shows it. If W_c answers about nuclei shown as cell c were "wrong"
 where confidences made one expect E_c, the odds of an error are multiplied by
-(W_c + PRIOR) / (E_c + PRIOR), but at least by LEAST_FACTOR.
+(W_c + PRIOR) / (E_c + PRIOR).
 """
 
 from __future__ import annotations
@@ -40,14 +40,6 @@ LOOKED_AHEAD = 12
 USUAL = 2.0
 """Nuclei that change names with a wrong one, where it was not computed: most errors are swaps."""
 
-MOST_FOLLOW = 3
-"""Nuclei beyond which more consequences do not make a question more valuable: a long chain of
-changes also shows that the alternative is unlikely."""
-
-LEAST_FACTOR = 0.5
-"""Answers in other specimens lower the odds of an error to this part at most: a specimen may differ
-from the others."""
-
 ALMOST = (1.4, 1.0, 1.0, 1.0)
 """Temperatures of a mean field around one more pin."""
 
@@ -72,20 +64,15 @@ class Experience(NamedTuple):
 
     @classmethod
     def of(cls, specimens: Iterable[Placed], cells: int) -> Experience:
-        """Count all pins of ``specimens`` against what was shown without pins.
-
-        Where a pin has the cell that another nucleus was shown as, that one was wrong as well.
-        """
+        """Count all pins of ``specimens`` against what was shown without pins."""
         wrong, expected = np.zeros(cells + 1), np.zeros(cells + 1)
         for specimen in specimens:
-            first, shown = specimen.first, specimen.first_cells
-            answered = specimen.pins != FREE
-            differs = answered & (shown != specimen.pins)
-            robbed = ~answered & np.isin(shown, specimen.pins[differs & (specimen.pins >= 0)])
-            cell = first.nuclei.cells
-            np.add.at(wrong, cell[differs | robbed], 1.0)
-            counted = answered | robbed
-            np.add.at(expected, cell[counted], 1 - first.sure[counted])
+            rows = np.flatnonzero(specimen.pins != FREE)
+            first = specimen.first
+            shown = first.nuclei.cells[rows]
+            differs = specimen.first_cells[rows] != specimen.pins[rows]
+            np.add.at(wrong, shown, differs)
+            np.add.at(expected, shown, 1 - first.sure[rows])
         return cls(wrong, expected)
 
     def plus(self, other: Experience) -> Experience:
@@ -94,7 +81,7 @@ class Experience(NamedTuple):
 
     def factors(self) -> NDArray[np.float64]:
         """Return (m + 1,), by what the odds of errors are multiplied."""
-        return np.maximum((self.wrong + PRIOR) / (self.expected + PRIOR), LEAST_FACTOR)
+        return np.asarray((self.wrong + PRIOR) / (self.expected + PRIOR))
 
 
 class Question(NamedTuple):
@@ -182,15 +169,10 @@ def questions(
     order = order[specimen.pins[order] == FREE]
     follow = consequences(specimen, order[:LOOKED_AHEAD], {} if known is None else known)
     listed = [
-        Question(row, float(doubt[row]), rows, float(doubt[row]) * _weight(len(rows)))
+        Question(row, float(doubt[row]), rows, float(doubt[row]) * (len(rows) or USUAL))
         for row, rows in ((row, follow.get(row, ())) for row in order.tolist())
     ]
     return sorted(listed, key=lambda question: -question.value)
-
-
-def _weight(follow: int) -> float:
-    """Return how many names a wrong one is taken to change."""
-    return float(min(follow, MOST_FOLLOW)) if follow else USUAL
 
 
 def consequences(
