@@ -290,6 +290,8 @@ class Atlas:
             for key in ("means", "covariances", "radii", "radius_covariances", "seen", "rare",
                         "conditionals", "feature_means")
         }  # fmt: skip
+        if len(self.shown):
+            by_cell["shown"] = self.shown[rows]
         return replace(
             self,
             **by_cell,

@@ -43,7 +43,7 @@ def test_the_line_says_step_time_and_what_is_left() -> None:
     watch.report("first-target", 1, 1)
     clock.now = 90.0
     watch.report("finding cells", 6, 12)
-    assert watch.line() == ("step 4 of 6: finding shared cells, 6 of 12, 1:30, about 45 s left")
+    assert watch.line() == ("step 4 of 6: finding shared cells, 6 of 12, 1:30, about 50 s left")
     assert watch.share == pytest.approx(68 / 103)
     assert watch.left == pytest.approx(90.0 * 35 / 68)
 

@@ -131,7 +131,7 @@ def test_every_setting_is_explained() -> None:
 
 def test_a_part_is_ready_for_json() -> None:
     assert Config().value("seed") == 0
-    assert Config().value("multi") == {"synchronisation": "dense", "c0": 40.0}
+    assert Config().value("multi") == {"synchronisation": "dense", "c0": 40.0, "partners": 0}
     assert math.isfinite(Config().value("multi.c0"))
 
 

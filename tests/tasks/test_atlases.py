@@ -1,6 +1,6 @@
 """Atlases as things that are shared: exported, imported, renamed, merged, reduced, registered."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,8 @@ def atlas() -> Atlas:
     """Means of a simulated animal, with covariances, names and a feature."""
     animal = COHORT[0]
     covariances = np.array([np.diag([1.0, 2.0, 3.0]) * (1 + 0.01 * k) for k in range(len(animal))])
-    return atlas_of_means(animal, covariances, specimens=7).described(organism="simulated, 'x'")
+    atlas = atlas_of_means(animal, covariances, specimens=7).described(organism="simulated, 'x'")
+    return replace(atlas, shown=np.linspace(1, 7, len(atlas)))
 
 
 def test_every_array_of_an_atlas_is_exported(atlas: Atlas) -> None:

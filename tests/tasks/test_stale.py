@@ -20,7 +20,7 @@ from eutely.config import Config, resolve
 from eutely.config.model import Section
 from eutely.config.resolve import keys
 from eutely.find import METHODS
-from eutely.fit import place
+from eutely.fit import place, poses
 from eutely.fit.model import Model
 from eutely.fit.place import Fit
 from eutely.io.atlas import write_atlas
@@ -64,8 +64,8 @@ def cohort() -> list[Specimen]:
 def one_pose() -> Iterator[None]:
     """Match the nearest pose only: poses are most of the work on small bodies, and no setting."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(place, "MATCHED_POSES", 1)
-        patched.setattr(place, "RIVAL", 1.0)
+        patched.setattr(poses, "MATCHED_POSES", 1)
+        patched.setattr(poses, "RIVAL", 1.0)
         yield
 
 

@@ -34,6 +34,7 @@ CELLS = {
     "radii": "radius_",
     "radius_covariances": "radius_covariance_",
     "seen": "seen",
+    "shown": "shown",
     "rare": "rare",
     "feature_means": "feature_",
 }
@@ -92,10 +93,13 @@ def read_exported(folder: Path) -> Atlas:
         values["features"] = tuple(map(str, about["features"]))
         values["provenance"] = {str(key): str(text) for key, text in about["provenance"].items()}
         values["names"] = tuple(cells.fields["name"])
-        shape: dict[str, tuple[int, ...]] = {"feature_means": (d,), "seen": (), "rare": ()}
+        shape: dict[str, tuple[int, ...]] = dict.fromkeys(("seen", "shown", "rare"), ())
+        shape["feature_means"] = (d,)
         matrix = {"covariances", "conditionals", "radius_covariances", "offset_covariances"}
         for table, fields in ((cells, CELLS), (edges, EDGES)):
             for key, begin in fields.items():
+                if key == "shown" and key not in table.fields:
+                    continue
                 rest = (3, 3) if key in matrix else shape.get(key, (3,))
                 rest = (2,) if key == "edges" else rest
                 values[key] = _array(table, begin, rest, about["features"], key)
@@ -126,6 +130,8 @@ def _columns(atlas: Atlas, fields: dict[str, str]) -> dict[str, NDArray[Any]]:
     columns: dict[str, NDArray[Any]] = {}
     for key, begin in fields.items():
         values = getattr(atlas, key)
+        if key == "shown" and not len(values):
+            continue
         if key in NEIGHBOURS:
             values = values.reshape(-1, *values.shape[2:])
         flat = values.reshape(len(values), -1)

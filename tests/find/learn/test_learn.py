@@ -99,7 +99,7 @@ def test_cells_are_found_step_by_step(result: Result) -> None:
         "synchronised",
         "cells-of-cliques",
     ]
-    assert list(dict.fromkeys(result.reported)) == [
+    assert [what for what in dict.fromkeys(result.reported) if what != "part"] == [
         "learning linear",
         "learning sparsity",
         "learning offsets",

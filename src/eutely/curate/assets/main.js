@@ -191,6 +191,8 @@ window.addEventListener("hashchange", () => {
 which.addEventListener("change", () => { location.hash = which.value; });
 
 const help = document.getElementById("keys");
+// The focus may stay inside the closed dialog, where keys would be lost.
+help.addEventListener("close", () => document.activeElement?.blur());
 const clicks = {
   "specimen-before": () => otherSpecimen(-1), "specimen-after": () => otherSpecimen(1),
   undo: () => step("undo"), redo: () => step("redo"), help: () => help.showModal(), "keys-close": () => help.close(),
@@ -206,7 +208,7 @@ const KEYS = {
   g: travel, w: () => scene.reset(), "?": () => help.showModal(), Escape: () => { desk.swapping = false; drawCard(); },
 };
 document.addEventListener("keydown", (event) => {
-  if (!desk.open || help.open || event.target.closest?.("input, select, dialog")) return;
+  if (!desk.open || help.open || event.target.closest?.("input, select")) return;
   if (event.target === scene.over && event.key.startsWith("Arrow")) return;  // turns the picture
   if (event.key === "Enter" && event.target.closest?.("button")) return;
   const digit = /^Digit([1-8])$/.exec(event.code);
