@@ -6,7 +6,7 @@ the test worms are not looked at. Each row also has what is known without names:
 cell given its neighbours (geometric mean of standard deviations, voxels; lower is better; compare
 rows of the same section ``estimate``) and the share of the cells that an atlas of others confirms.
 Merges the rows into ``benchmarks/results/ablation.json``; rows that are there are not computed
-again. The table goes into ``docs/results.md``.
+again. The table goes into ``docs/replication.md``.
 """
 
 import argparse

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Figures = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "results.md"
+PAGES = [ROOT / "docs" / name for name in ("results.md", "replication.md")]
 
 
 def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
@@ -79,10 +79,11 @@ def table(title: str, rows: list[Figures]) -> None:
 
 
 def put(script: str, text: str) -> None:
-    """Write ``text`` into the page of results, between the marks of a script."""
+    """Write ``text`` into a page of results, between the marks of a script."""
     begin, end = f"<!-- {script} -->\n", f"<!-- end of {script} -->\n"
-    before, rest = PAGE.read_text().split(begin)
-    PAGE.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
+    page = next(page for page in PAGES if begin in page.read_text())
+    before, rest = page.read_text().split(begin)
+    page.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
 
 
 def known(path: Path) -> Figures:

@@ -1,7 +1,7 @@
 """The figures and tables of the paper's evaluation, from ``results/paper*.json``.
 
 Run ``python benchmarks/paper_pages.py``: draws SVG files into ``docs/images`` and writes the tables
-into ``docs/results.md``, between two marks. Needs matplotlib (extra ``bench``).
+into ``docs/replication.md``, between two marks. Needs matplotlib (extra ``bench``).
 """
 
 from typing import Any

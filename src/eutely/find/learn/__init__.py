@@ -69,7 +69,7 @@ def realigned(context: Context, frame: Frame, before: Aligned, parameters: Param
     """Align the specimens again, by the learned costs.
 
     With ``realign.warp`` all pairs are then matched in a rough way, and specimens warped to the
-    mean of the cliques: pairs of warped specimens agree much better (docs/results.md).
+    mean of the cliques: pairs of warped specimens agree much better (docs/replication.md).
     """
     settings = context.settings
     rules = PairRules(parameters, settings.learn.c0, settings.costs.neighbours, effort="fast")
