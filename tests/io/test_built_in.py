@@ -32,6 +32,16 @@ def test_the_head_is_there_small_named_and_with_colours() -> None:
     assert "celegans-adult-head" in CliRunner().invoke(app, ["atlases"]).output
 
 
+def test_the_embryo_is_there_small_and_named() -> None:
+    assert built_in()["celegans-embryo-350"].stat().st_size < 1_200_000
+    atlas = open_atlas("celegans-embryo-350")
+    assert len(set(atlas.names)) == len(atlas) >= 350
+    assert (atlas.seen >= 12).all()
+    assert "EPIC" in atlas.provenance["source"]
+    listed = CliRunner().invoke(app, ["atlases"]).output
+    assert "celegans-embryo-350  C. elegans, embryo, 350 cells" in listed
+
+
 def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("celegans-l1").write_text("no atlas")
@@ -40,5 +50,5 @@ def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(ReadError, match="one of: celegans-adult-head, celegans-l1"):
+    with pytest.raises(ReadError, match="one of: celegans-adult-head, celegans-embryo-350, celegans-l1"):
         open_atlas("no-such-atlas")
