@@ -33,8 +33,9 @@ def test_the_line_says_step_time_and_what_is_left() -> None:
     watch = Watch(PLANS["refine"], clock)
     watch.report("poses", 0, 1)
     assert watch.line() == "step 1 of 6: finding heads and tails, 0:00"
+    watch.report("one-handed", 0, 1)
     clock.now = 10.0
-    watch.report("poses", 1, 1)
+    watch.report("one-handed", 1, 1)
     watch.report("targets", 0, 1)
     clock.now = 20.0
     watch.report("targets", 1, 1)
@@ -43,7 +44,7 @@ def test_the_line_says_step_time_and_what_is_left() -> None:
     watch.report("first-target", 1, 1)
     clock.now = 90.0
     watch.report("finding cells", 6, 12)
-    assert watch.line() == ("step 4 of 6: finding shared cells, 6 of 12, 1:30, about 50 s left")
+    assert watch.line() == ("step 4 of 6: finding shared cells, 6 of 12, 1:30, about 45 s left")
     assert watch.share == pytest.approx(68 / 103)
     assert watch.left == pytest.approx(90.0 * 35 / 68)
 

@@ -50,5 +50,6 @@ def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(ReadError, match="one of: celegans-adult-head, celegans-embryo-350, celegans-l1"):
+    known = "celegans-adult-head, celegans-embryo-350, celegans-l1"
+    with pytest.raises(ReadError, match=f"one of: {known}"):
         open_atlas("no-such-atlas")

@@ -12,10 +12,10 @@ from typing import Any, get_args
 import annotated_types
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from pydantic.fields import FieldInfo
 
 import eutely
+from eutely.candidates import PairCosts
 from eutely.config import Config, resolve
 from eutely.config.model import Section
 from eutely.config.resolve import keys
@@ -217,9 +217,9 @@ def test_another_list_of_terms_gives_what_a_fresh_folder_gives(
     config = settings(method, atlas__model="joint")
     before = in_folder(used, cohort(), config)
 
-    def pushing_term(model: Model, fit: Fit) -> NDArray[np.float64]:
+    def pushing_term(model: Model, fit: Fit) -> PairCosts:
         cells, nuclei = np.indices((len(fit.nuclei), len(fit.posed)))
-        return 5.0 * ((cells + nuclei) % 3)
+        return PairCosts.of_table(5.0 * ((cells + nuclei) % 3))
 
     shown = [one.confidence for one in read_report(used)[1].specimens]
     for terms in ([], [*place.TERMS, pushing_term]):

@@ -33,7 +33,7 @@ SCHEMA = 1
 
 MARK = "eutely-run.json"
 LOCK = "lock"
-ASIDE = re.compile(r"\.[0-9a-f]{8}\.")
+ASIDE = re.compile(r"\.[0-9a-f]{8}(-\d+-[0-9a-f]{8})?\.")
 """How the names of unfinished files begin; after a crash they are deleted."""
 
 PACKAGES = ("eutely", "numpy", "scipy", "numba", "optuna", "h5py", "pandas")
