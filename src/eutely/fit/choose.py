@@ -156,10 +156,15 @@ def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) 
         fits = _by_places(model, fits, pins)
     costs = [cost_at_usual_rates(model, fit, pins) for fit in fits] if len(fits) > 1 else [0.0]
     best = fits[int(np.argmin(costs))]
-    close = [fit for fit, cost in zip(fits, costs, strict=True) if cost < min(costs) + CLEAR]
+    # Many nuclei show their handedness by their places: where these leave it open, costs that
+    # include features do not settle it, however far apart they are.
+    ranked = [fits[number] for number in np.argsort(costs, kind="stable")]
+    close = ranked if many else ranked[: int((np.array(costs) < min(costs) + CLEAR).sum())]
     rivals = [best, *_other_hand(best, close)]
     if len(specimen.poses) == 1 or (_shows_all(model, best) and len(rivals) == 1):
         return best
+    if many and all(_shows_all(model, fit) for fit in rivals):
+        return _least_surprising(model, rivals, unposed.points, pins)[0]
     best, placed = _searched(model, rivals, unposed, pins)
     if placed < (WELL if many else PLACED):
         best, _ = _searched(model, [best], unposed, pins, thorough=True)
