@@ -11,7 +11,7 @@ from eutely.cli.atlas import atlases
 from eutely.cli.atlas import group as atlas_group
 from eutely.cli.build import build, demo
 from eutely.cli.check import check
-from eutely.cli.common import err, say, with_memory_limit
+from eutely.cli.common import err, help_text, say, with_memory_limit
 from eutely.cli.compare import compare
 from eutely.cli.curate import curate
 from eutely.cli.extract import extract, transfer
@@ -62,7 +62,8 @@ for function in COMMANDS:
     reads = function not in (demo, simulate, atlases, config)
     measures = function in (extract, check, build, name, annotate, evaluate, compare, match, view)
     complete = with_images(function) if measures else function
-    app.command()(with_memory_limit(complete) if reads else function)
+    text = help_text(function)
+    app.command(help=text)(with_memory_limit(complete) if reads else function)
 app.add_typer(atlas_group)
 
 
