@@ -144,7 +144,7 @@ def annotate(
     """
     start_log(verbose, quiet)
     from eutely.io.annotations import check_names, write_annotations, written_files
-    from eutely.io.atlas import open_atlas
+    from eutely.io.atlas import atlas_path, check_file, open_atlas
     from eutely.io.names import with_names
     from eutely.io.nwb_write import check_pynwb
     from eutely.io.pins import read_pins
@@ -175,13 +175,14 @@ def annotate(
         check_pynwb()
         if not any(file.kind == "nwb" for file in files):
             raise EutelyError("--nwb: no input is an NWB file; leave it out")
-    cells = open_atlas(atlas)
+    check_file(atlas_path(atlas))
     known = None if pins is None else read_pins(pins)
     readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
     specimens = [reading.specimen for reading in readings]
     if names is not None:
         specimens = with_names(specimens, names)
     check_names(specimen.name for specimen in specimens)
+    cells = open_atlas(atlas)
     # What is wrong with the input was said above, before imports that take a second.
     from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
     from eutely.tasks.annotate import annotate as annotate_specimens

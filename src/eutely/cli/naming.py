@@ -162,7 +162,7 @@ def evaluate(
     Example: eutely evaluate run/atlas.h5 named_worms/ --json accuracy.json
     """
     start_log(verbose, quiet)
-    from eutely.io.atlas import open_atlas
+    from eutely.io.atlas import atlas_path, check_file, open_atlas
     from eutely.io.whole import write_text
     from eutely.io.written import refuse_other_kind, refuse_to_replace
 
@@ -170,8 +170,9 @@ def evaluate(
         refuse_to_replace([json_file], files_read(inputs, names, atlas_file(atlas)))
         refuse_other_kind(json_file, ["accuracy", "specimens"])
     run_on = threads_or_dask(workers, dask)
-    named = open_atlas(atlas)
+    check_file(atlas_path(atlas))
     specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+    named = open_atlas(atlas)
     from eutely.tasks.evaluate import evaluate as evaluate_specimens  # after errors: it is slow
 
     with progress_of("match", quiet) as progress:
