@@ -201,18 +201,27 @@ def write_annotated_page(folder: Path, atlas: Atlas, report: Report) -> None:
 
 def read_report(folder: Path) -> tuple[Atlas, Report]:
     """Return the atlas of a run or of annotations, and what its page shows besides."""
+    atlas = _atlas_in(folder)
+    report = unpack(read_record(folder / REPORT), Report)
+    report.check(atlas)
+    return _with_names(atlas, report), report
+
+
+def read_report_atlas(folder: Path) -> Atlas:
+    """Return the atlas that `read_report` returns; the report is read only for its names."""
+    atlas = _atlas_in(folder)
+    return atlas if any(atlas.names) else read_report(folder)[0]
+
+
+def _atlas_in(folder: Path) -> Atlas:
     if not (folder / REPORT).exists():
         raise ReadError(
             f"{folder} holds no finished run and no annotations (no {REPORT}); run eutely build "
             "or eutely annotate first"
         )
-    report = unpack(read_record(folder / REPORT), Report)
     if (folder / ATLAS).exists() or not (folder / ATLAS_USED).exists():
-        atlas = read_atlas(folder / ATLAS)
-    else:
-        atlas = unpack(read_record(folder / ATLAS_USED), Atlas)
-    report.check(atlas)
-    return _with_names(atlas, report), report
+        return read_atlas(folder / ATLAS)
+    return unpack(read_record(folder / ATLAS_USED), Atlas)
 
 
 def _with_names(atlas: Atlas, report: Report) -> Atlas:
