@@ -27,7 +27,6 @@ from eutely.cli.common import (
     start_log,
     threads_or_dask,
 )
-from eutely.cli.naming import keep_atlas
 from eutely.cli.progress import Stop
 from eutely.errors import ConfigError, EutelyError
 
@@ -194,6 +193,7 @@ def demo(
     """
     start_log(verbose, quiet)
     import eutely
+    from eutely.cli.naming import keep_atlas
     from eutely.evaluation import evaluation, score
     from eutely.io.annotations import write_annotations
     from eutely.io.atlas import write_atlas
