@@ -109,7 +109,7 @@ STRATEGIES = {
 USUAL_STRATEGIES = ["queue", "lowest confidence", "random"]
 """Those that are run unless others are asked for."""
 
-FEWER = {"degraded": 30}
+FEWER = {"degraded": 15}
 """Specimens of sections that take long, unless another number is asked for."""
 
 
