@@ -30,6 +30,10 @@ RIVAL = 1.5
 to so many times the least are warped too, and the best match decides. A worm has two or three such
 poses, a round embryo or a bent head a dozen."""
 
+LACKING, MOST_LACKING = 0.01, 0.2
+"""Shares of the nuclei that a specimen lacks from which, and up to which, one end of the body may
+be cut off. Where more is, its view is searched for."""
+
 
 def plausible_poses(
     model: Model,
@@ -75,6 +79,28 @@ def plausible_poses(
     lowest = min(costs.values())
     limit = max(RIVAL * lowest, lowest)
     return [tried[at] for at in sorted(costs, key=costs.__getitem__) if costs[at] <= limit]
+
+
+def without_an_end(model: Model, posed: Points) -> list[Points]:
+    """Return where a specimen lies if it lacks nuclei because one end of the body is cut off.
+
+    Its pose (n, 3) is that of a whole body: stretched along x as much as it lacks. Both ends are
+    tried, as many cells as there are nuclei are covered; none if it lacks hardly any, or too many.
+    """
+    presence = model.background.presence
+    if not LACKING < 1 - len(posed) / presence.sum() <= MOST_LACKING:
+        return []
+    order = np.argsort(model.means[:, 0], kind="stable")
+    along, shares = model.means[order, 0], np.cumsum(presence[order]) / presence.sum()
+    share = len(posed) / presence.sum()
+    first, last = np.interp([1 - share, share], shares, along)
+    low, high = posed[:, 0].min(), posed[:, 0].max()
+    moved = []
+    for ends in ((first, high), (low, last)):
+        end = posed.copy()
+        end[:, 0] = np.interp(posed[:, 0], (low, high), ends)
+        moved.append(end)
+    return moved
 
 
 def _rolled(posed: Points) -> list[Points]:
