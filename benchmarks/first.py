@@ -141,7 +141,9 @@ def child(code: str, arguments: list[str], source: Path, cache: str, folder: Pat
     """Run a program in a process of its own; return the last line it prints, and its seconds."""
     code = code.replace("DATA", repr(str(DATA))).replace("BENCHMARKS", repr(str(HERE)))
     single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    paths = {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": cache}
+    # As in an installation, modules are there as bytecode.
+    bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    paths = {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": cache, **bytecode}
     before = os.times()
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],

@@ -27,6 +27,7 @@ from eutely.cli.common import (
     start_log,
     threads_or_dask,
 )
+from eutely.cli.naming import keep_atlas
 from eutely.cli.progress import Stop
 from eutely.errors import ConfigError, EutelyError
 
@@ -212,6 +213,7 @@ def demo(
     with progress_of("match", quiet) as progress:
         report(f"{len(built.atlas)} cells found without any name: {run / 'atlas.h5'}")
         atlas = eutely.name(built.atlas, train[:NAMED], workers=workers, progress=progress)
+        keep_atlas(named, atlas)
         write_atlas(atlas, named)
         report(f"{sum(map(bool, atlas.names))} cells named after {NAMED} specimens: {named}")
         annotations = eutely.annotate(atlas, new, workers=workers, progress=progress)

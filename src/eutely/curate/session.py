@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from eutely.cliques import UNMATCHED
 from eutely.curate.cohort import Cohort
+from eutely.curate.experience import Experience, doubts
 from eutely.curate.folder import PINS, Material, write_results
 from eutely.curate.history import Edit, History, Pin
 from eutely.curate.learn import Lesson, lesson
 from eutely.curate.placed import Placed
-from eutely.curate.queue import Experience, Known, Question, doubts, questions
+from eutely.curate.queue import Known, Question, questions
 from eutely.errors import EutelyError
 from eutely.evaluation import comparable
 from eutely.io.pins import Change, Pins, append_pins, read_changes, stamp
@@ -295,7 +296,7 @@ class Session:
             if self._counted.get(number, (-1, None))[0] == revision:
                 return
         first = self.cohort.placed(case.shown.name)
-        counted = Experience.of([first.pinned(settled)], len(self.material.atlas))
+        counted = Experience.of([first.around(settled)], len(self.material.atlas))
         with self._lock:
             self._counted[number] = revision, counted
 

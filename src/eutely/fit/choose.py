@@ -86,12 +86,21 @@ def place_in_view(model: Model, specimen: Posed, unposed: Unposed, pins: Pins = 
 
 
 def settle_view(model: Model, specimen: Posed, unposed: Unposed) -> Fit:
-    """Find the view and handedness that fit best, each cell by itself; see `place_in_view`."""
-    return _whole_or_part(model, specimen, unposed, None)
+    """Find the view and handedness that fit best, each cell by itself; see `place_in_view`.
+
+    Views are searched in any case: the mean of few specimens is so wide that a part which is
+    stretched over the whole body leaves hardly any nucleus over.
+    """
+    return _whole_or_part(model, specimen, unposed, None, doubt=True)
 
 
-def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) -> Fit:
-    """Return the best fit, each cell by itself; views are searched unless all of it is clear."""
+def _whole_or_part(
+    model: Model, specimen: Posed, unposed: Unposed, pins: Pins, *, doubt: bool = False
+) -> Fit:
+    """Return the best fit, each cell by itself.
+
+    Views are searched unless the whole body and its handedness are clear; with ``doubt`` always.
+    """
     most = MOST_POSES if unposed.whole else FEW_POSES
     poses = plausible_poses(model, specimen.poses, unposed.hands, most)
     if len(poses) > 1:
@@ -109,11 +118,11 @@ def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) 
     rivals = [best, *_other_hand(best, close)]
     if len(specimen.poses) == 1:
         return best
-    if _shows_all(model, best) and len(rivals) == 1:
+    if _shows_all(model, best) and len(rivals) == 1 and not doubt:
         return _unless_cut(model, best, unposed.points, pins)
-    if many and all(_shows_all(model, fit) for fit in rivals):
+    if many and not doubt and all(_shows_all(model, fit) for fit in rivals):
         return _least_surprising(model, rivals, unposed.points, pins)[0]
-    if many and (ends := _ends(model, rivals, pins)):
+    if many and not doubt and (ends := _ends(model, rivals, pins)):
         best, placed = _likeliest_hand(model, [*rivals, *ends], unposed, pins)
         if placed >= AT_PLACE:
             return best

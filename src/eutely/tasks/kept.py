@@ -61,7 +61,12 @@ def with_kept_names(built: Built, run: RunFolder) -> Atlas:
     then the named atlas is kept as ``atlas.h5.bak``.
     """
     before = _atlas_before(run.path)
-    if before is None or not any(before.names) or any(built.atlas.names):
+    if before is None or not any(before.names):
+        return built.atlas
+    if any(built.atlas.names):  # of a supervised build
+        if before.names != built.atlas.names:
+            copy = keep_copy(run.path / ATLAS)
+            log.warning("the atlas in %s had other names; it is kept as %s", run.path, copy.name)
         return built.atlas
     partners = same_cells(_cells_before(run.path), built)
     names = [before.names[cell] if (cell := partners.get(new, -1)) >= 0 else ""
@@ -73,8 +78,10 @@ def with_kept_names(built: Built, run: RunFolder) -> Atlas:
                 f"{run.path} holds an atlas with {named} names, of which {named - kept} would be "
                 "lost, since its cells have changed; build into another folder, or add --force"
             )
-        keep_copy(run.path / ATLAS)
-        log.warning("%d of %d names are lost; the named atlas is atlas.h5.bak", named - kept, named)
+        copy = keep_copy(run.path / ATLAS)
+        log.warning(
+            "%d of %d names are lost; the named atlas is %s", named - kept, named, copy.name
+        )
     log.info("%d of %d names carried over from the atlas before", kept, named)
     return built.atlas.named(names)
 
@@ -110,7 +117,7 @@ def _atlas_before(folder: Path) -> Atlas | None:
     try:
         return read_atlas(folder / ATLAS) if (folder / ATLAS).exists() else None
     except ReadError as error:
-        log.warning("%s", error)
+        log.warning("%s; it is kept as %s", error, keep_copy(folder / ATLAS).name)
         return None
 
 
