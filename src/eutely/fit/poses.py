@@ -30,7 +30,7 @@ RIVAL = 1.5
 to so many times the least are warped too, and the best match decides. A worm has two or three such
 poses, a round embryo or a bent head a dozen."""
 
-LACKING, MOST_LACKING = 0.01, 0.2
+LACKING, MOST_LACKING = 0.01, 0.12
 """Shares of the nuclei that a specimen lacks from which, and up to which, one end of the body may
 be cut off. Where more is, its view is searched for."""
 
