@@ -36,7 +36,8 @@ def lower_bound(p: Arrays, sweeps: int) -> float:
     costs = p.linear.copy()  # of candidates, with the costs lent by edges
     idle = np.zeros(len(p.starts) - 1)  # the same for 'unmatched'
     lent, places, begins = _places(p)
-    back = _reverse(p)
+    # The edge j, i of each edge i, j: first nodes ascend, as in the list of j.
+    back = np.argsort(p.edge_ends, kind="stable").astype(np.int32)
     v = np.zeros(len(p.column_starts) - 1)
     best = -np.inf
     for sweep in range(sweeps + 1):
@@ -109,21 +110,6 @@ def _places(p: Any) -> Any:
                     at += 1
                 begins[places[e] + a] = at
     return np.zeros(total), places, begins
-
-
-@kernel
-def _reverse(p: Any) -> Any:
-    """Return the edge j, i of each edge i, j: (e,) int32."""
-    back = np.empty(len(p.edge_ends), dtype=np.int32)
-    fill = np.empty(len(p.edge_starts), dtype=np.int32)
-    for i in range(len(fill)):
-        fill[i] = p.edge_starts[i]
-    for i in range(len(p.starts) - 1):
-        for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
-            j = p.edge_ends[e]
-            back[fill[j]] = e  # first nodes come in ascending order, as in the list of j
-            fill[j] += 1
-    return back
 
 
 @inner
