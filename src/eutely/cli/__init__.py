@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eutely.cli.common import err, say, with_memory_limit
+from eutely.cli.common import err, help_text, say, with_memory_limit
 from eutely.cli.images import with_images
 from eutely.cli.progress import stopping
 from eutely.errors import EutelyError
@@ -63,7 +63,8 @@ def application(names: Iterable[str] = (*COMMANDS, GROUP)) -> typer.Typer:
             continue
         function = getattr(module, name)
         complete = with_images(function) if name in MEASURES else function
-        app.command()(complete if name in READS_NOTHING else with_memory_limit(complete))
+        command = complete if name in READS_NOTHING else with_memory_limit(complete)
+        app.command(help=help_text(function))(command)
     return app
 
 

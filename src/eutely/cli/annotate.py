@@ -131,13 +131,14 @@ def annotate(
     """Name the nuclei of new specimens by an atlas.
 
     Specimens may be mirror images and show a part of the body; the summary says which. Writes
-    DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives, mirrored, one row
-    per nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of all specimens with
-    their coordinates; DIR/look-here-first.csv, the least certain nuclei of each specimen; and
-    DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif, or .ome.zarr
-    with the names for viewers; with --nwb DIR/<specimen>.nwb; with --h5ad AnnData. Tables that were
-    corrected by hand since are kept as .bak; inputs are never replaced. Names of nuclei are not
-    looked at; those of --names are written beside the names found, in the column given.
+    DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives, contested,
+    mirrored, one row per nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of
+    all specimens with their coordinates; DIR/look-here-first.csv, the least certain nuclei of each
+    specimen; and DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif,
+    or .ome.zarr with the names for viewers; with --nwb DIR/<specimen>.nwb; with --h5ad AnnData.
+    Tables that were corrected by hand since are kept as .bak; inputs are never replaced. Names of
+    nuclei are not looked at; those of --names are written beside the names found, in the column
+    given.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
@@ -215,7 +216,7 @@ def annotate(
             table=table,
             given=names is not None,
         )
-        Stop.kept = f"the tables in {output} are complete"
+        Stop.kept = f"the tables in {output} are complete; the same command writes the rest"
         if h5ad is not None and by_cell is not None:
             about = {"command": command()}
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]

@@ -198,6 +198,7 @@ def demo(
     """
     start_log(verbose, quiet)
     import eutely
+    from eutely.cli.naming import keep_atlas
     from eutely.evaluation import evaluation, score
     from eutely.io.annotations import write_annotations
     from eutely.io.atlas import write_atlas
@@ -217,6 +218,7 @@ def demo(
     with progress_of("match", quiet) as progress:
         report(f"{len(built.atlas)} cells found without any name: {run / 'atlas.h5'}")
         atlas = eutely.name(built.atlas, train[:NAMED], workers=workers, progress=progress)
+        keep_atlas(named, atlas)
         write_atlas(atlas, named)
         report(f"{sum(map(bool, atlas.names))} cells named after {NAMED} specimens: {named}")
         annotations = eutely.annotate(atlas, new, workers=workers, progress=progress)

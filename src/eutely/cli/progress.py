@@ -290,7 +290,7 @@ def _plain_lines(watch: Watch, console: Console) -> Callback:
 class Stop:
     """What Ctrl-C leaves behind, and how to go on; each command says it where it begins work."""
 
-    kept = "nothing was written"
+    kept = "nothing was written; the same command begins again"
 
 
 @contextmanager

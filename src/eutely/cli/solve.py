@@ -100,7 +100,7 @@ def solve(
 
     if output is not None:
         refuse_to_replace([output], [problem])
-        refuse_other_kind(output)
+        refuse_other_kind(output, ["objective", "matchings"])
     check_regular(problem)
     from eutely.cli.warm import tiny_pairs, warmed
     from eutely.io.dd import read_dd  # after errors: importing Numba is slow

@@ -33,7 +33,9 @@ def robust_gaussians(values: NDArray[np.float64], settings: Estimate) -> Gaussia
     start = np.zeros(values.shape[1:])
     start[counts > 0] = np.nanmedian(values[:, counts > 0], axis=0)
     residuals = np.where(known[:, :, None], filled - start, 0.0)
-    scale = np.nanmedian(np.where(known[:, :, None], np.abs(residuals), np.nan), axis=(0, 1))
+    # A cell that was seen once says nothing about how cells vary.
+    telling = known & (counts > 1) if (counts > 1).any() else known
+    scale = np.nanmedian(np.where(telling[:, :, None], np.abs(residuals), np.nan), axis=(0, 1))
     # 1.4826 turns the median deviation of a Gaussian into its standard deviation.
     prior = np.diag(np.maximum(1.4826 * scale, 1e-6 * max(float(scale.max()), 1e-6)) ** 2)
     first = _student(filled, known, start, prior, settings)

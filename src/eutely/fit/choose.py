@@ -104,8 +104,12 @@ def match_part(model: Model, specimen: Posed) -> Fit:
 
 
 def settle_view(model: Model, specimen: Posed, unposed: Unposed) -> Fit:
-    """Find the view and handedness that fit best, each cell by itself; see `place_in_view`."""
-    return _whole_or_part(model, specimen, unposed, None)
+    """Find the view and handedness that fit best, each cell by itself; see `place_in_view`.
+
+    Views are searched in any case: the mean of few specimens is so wide that a part which is
+    stretched over the whole body leaves hardly any nucleus over.
+    """
+    return _whole_or_part(model, specimen, unposed, None, doubt=True)
 
 
 def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
@@ -144,8 +148,13 @@ def match_around(model: Model, fit: Fit, pins: Pins, terms: PairCosts | None) ->
     )
 
 
-def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) -> Fit:
-    """Return the best fit, each cell by itself; views are searched unless all of it is clear."""
+def _whole_or_part(
+    model: Model, specimen: Posed, unposed: Unposed, pins: Pins, *, doubt: bool = False
+) -> Fit:
+    """Return the best fit, each cell by itself.
+
+    Views are searched unless the whole body and its handedness are clear; with ``doubt`` always.
+    """
     most = MOST_POSES if unposed.whole else FEW_POSES
     poses = plausible_poses(model, specimen.poses, unposed.hands, most)
     likely = _likely(model, poses, pins) if len(poses) > 1 else [(poses[0], None)]
@@ -160,9 +169,10 @@ def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) 
     ranked = [fits[number] for number in np.argsort(costs, kind="stable")]
     close = ranked if many else ranked[: int((np.array(costs) < min(costs) + CLEAR).sum())]
     rivals = [best, *_other_hand(best, close)]
-    if len(specimen.poses) == 1 or (_shows_all(model, best) and len(rivals) == 1):
+    clear = _shows_all(model, best) and len(rivals) == 1
+    if len(specimen.poses) == 1 or (clear and not doubt):
         return best
-    if many and all(_shows_all(model, fit) for fit in rivals):
+    if many and not doubt and all(_shows_all(model, fit) for fit in rivals):
         return _least_surprising(model, rivals, unposed.points, pins)[0]
     best, placed = _searched(model, rivals, unposed, pins)
     if placed < (WELL if many else PLACED):
