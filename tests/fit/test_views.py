@@ -157,7 +157,7 @@ def test_features_do_not_settle_the_handedness_that_places_leave_open(
 
     monkeypatch.setattr(choose, "cost_at_usual_rates", misled)
     monkeypatch.setattr(choose, "plausible_poses", both)
-    monkeypatch.setattr(choose, "_likely", lambda model, poses, pins: poses)
+    monkeypatch.setattr(choose, "_likely", lambda model, poses, pins: [(p, None) for p in poses])
     monkeypatch.setattr(choose, "_shows_all", lambda model, fit: True)
     annotation = annotated(atlas, new)
     assert not annotation.mirrored

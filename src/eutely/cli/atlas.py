@@ -16,7 +16,6 @@ from eutely.cli.common import (
     say,
     start_log,
 )
-from eutely.cli.naming import keep_atlas
 from eutely.errors import EutelyError, WriteError
 
 if TYPE_CHECKING:
@@ -211,6 +210,7 @@ def describe(
 
 def _save(atlas: "Atlas", output: Path, read: Sequence[Path], quiet: bool) -> None:
     """Write an atlas; one there with other content is kept, and inputs are not replaced."""
+    from eutely.cli.naming import keep_atlas
     from eutely.io.atlas import write_atlas
     from eutely.io.written import refuse_to_replace
 

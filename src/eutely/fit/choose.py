@@ -22,8 +22,8 @@ from eutely.fit.evidence import (
 )
 from eutely.fit.model import Model
 from eutely.fit.place import (
+    FIRST_COOLING,
     REFITS,
-    WARP_COOLING,
     Fit,
     Rival,
     cost_at_usual_rates,
@@ -103,9 +103,8 @@ def _whole_or_part(
     """
     most = MOST_POSES if unposed.whole else FEW_POSES
     poses = plausible_poses(model, specimen.poses, unposed.hands, most)
-    if len(poses) > 1:
-        poses = _likely(model, poses, pins)
-    fits = [warp_pose(model, posed, specimen.scores, pins) for posed in poses]
+    likely = _likely(model, poses, pins) if len(poses) > 1 else [(poses[0], None)]
+    fits = [warp_pose(model, posed, specimen.scores, pins, begun=begun) for posed, begun in likely]
     many = len(unposed.points) >= MANY
     if many:
         fits = _by_places(model, fits, pins)
@@ -192,22 +191,23 @@ def _likeliest(model: Model, fits: list[Fit], points: Points) -> list[Fit]:
     return sorted(fits, key=lambda fit: surprise(model, fit, points))
 
 
-def _likely(model: Model, poses: list[Points], pins: Pins) -> list[Points]:
-    """Return the poses that match best after a first soft warp, at least one of each handedness."""
+def _likely(model: Model, poses: list[Points], pins: Pins) -> list[tuple[Points, Points | None]]:
+    """Return the poses that match best after a first soft warp, at least one of each handedness.
+
+    Returns the warped nuclei of each as well.
+    """
     broad = model.broad()
     rules = pose_rules(broad, pins)
     base = broad.heights[0] * min(len(model.means), len(poses[0]))
-    costs = []
-    for posed in poses:
-        warped = soft_warp(model, posed, pins, cooling=WARP_COOLING[:3])
-        costs.append(base + assign(model.means, broad, warped, rules)[1])
+    warped = [soft_warp(model, posed, pins, cooling=FIRST_COOLING) for posed in poses]
+    costs = [base + assign(model.means, broad, points, rules)[1] for points in warped]
     first = poses[int(np.argmin(costs))]
     # Features may decide between a pose and its mirror image.
     hands = [bool(np.linalg.det(posed.T @ first) < 0) for posed in poses]
     least = {hand: min(c for c, h in zip(costs, hands, strict=True) if h == hand) for hand in hands}
     return [
-        posed
-        for posed, cost, hand in zip(poses, costs, hands, strict=True)
+        (posed, points)
+        for posed, points, cost, hand in zip(poses, warped, costs, hands, strict=True)
         if cost <= SURE * min(costs) or (cost == least[hand] and cost <= RIVAL * min(costs))
     ]
 

@@ -28,6 +28,9 @@ from eutely.specimen import UNMATCHED
 WARP_COOLING = (4.0, 4.0, 2.0, 2.0, 1.0, 1.0)
 """Temperatures at which the warp is fitted to soft matches."""
 
+FIRST_COOLING = WARP_COOLING[:3]
+"""The first of them, after which poses are compared."""
+
 WARM = COOLING[2:]
 """Temperatures of a mean field that starts near its end."""
 
@@ -210,11 +213,15 @@ def soft_warp(
     pins: NDArray[np.int32] | None,
     extra: PairCosts | None = None,
     cooling: Sequence[float] = WARP_COOLING,
+    warped: Points | None = None,
 ) -> Points:
-    """Warp one pose (n, 3) to soft matches; ``extra`` adds to the costs of places."""
+    """Warp one pose (n, 3) to soft matches; ``extra`` adds to the costs of places.
+
+    ``warped`` is where the nuclei are at first; by default as posed.
+    """
     background, means = model.background, model.means
     rules = Rules(c0=background.c0(background.start(len(posed)), np.inf), pins=pins, extra=extra)
-    warped = posed
+    warped = posed if warped is None else warped
     for temperature in cooling:
         shares = soft_assign(means, model.centres, warped, rules, temperature=temperature)
         targets, weights = mean_places(shares, means, len(posed))
@@ -228,14 +235,17 @@ def warp_pose(
     scores: Points,
     pins: NDArray[np.int32] | None,
     extra: PairCosts | None = None,
+    begun: Points | None = None,
 ) -> Fit:
     """Warp one pose to soft matches, then to hard ones, and match it.
 
-    ``extra`` adds to the costs of places until features are known from matches.
+    ``extra`` adds to the costs of places until features are known from matches. ``begun`` is the
+    pose after the temperatures `FIRST_COOLING`, if these have been gone through already.
     """
     background, means = model.background, model.means
     rates = background.start(len(posed))
-    warped = soft_warp(model, posed, pins, extra)
+    cooling = WARP_COOLING if begun is None else WARP_COOLING[len(FIRST_COOLING) :]
+    warped = soft_warp(model, posed, pins, extra, cooling, begun)
     fit = Fit(posed, warped, scores, np.full(len(means), -1, np.int32), np.inf, rates)
     for _ in range(REFITS):
         wider = model.loosened(fit.error)

@@ -19,6 +19,13 @@ ROLLS = 12
 WITNESSES = 1000
 """Nuclei by which it is judged which poses are nearest, at most."""
 
+FEW_WITNESSES = 150
+"""Nuclei by which poses are left out that are far off."""
+
+FAIR = 1.2
+"""Factor by which such a pose is farther off than one that would be matched; the nearest few are
+never left out."""
+
 MATCHED_POSES = 4
 """Poses that are matched with the cells in any case, the nearest ones."""
 
@@ -62,6 +69,12 @@ def plausible_poses(
     tree, broad = KDTree(model.means), model.broad()
     tried = [*poses, *_rolled(poses[0])]
     tried = [posed * MIRROR if mirrored else posed for mirrored in hands for posed in tried]
+    few = slice(None, None, -(-len(poses[0]) // FEW_WITNESSES))
+    witnesses = np.concatenate([posed[few] for posed in tried])
+    rough = np.log1p(nearest_squares(tree, witnesses, model.body.spacing))
+    rough = rough.reshape(len(tried), -1).mean(axis=1)
+    fair = max(np.sort(rough)[: 2 * MATCHED_POSES][-1], FAIR * RIVAL * rough.min())
+    tried = [posed for posed, far in zip(tried, rough, strict=True) if far <= fair]
     some = slice(None, None, -(-len(poses[0]) // WITNESSES))
     squares = [nearest_squares(tree, posed[some], model.body.spacing) for posed in tried]
     near = np.array([mean_nearness(each) for each in squares])

@@ -45,14 +45,14 @@ def nucleus_cells(
     confidence = np.where(cells == UNMATCHED, np.nan, 0.0)
     chosen = cells[nuclei] == rows
     confidence[nuclei[chosen]] = values[chosen]
-    rows, nuclei, values = rows[~chosen], nuclei[~chosen], values[~chosen]
+    kept = ~chosen & (values > NEGLIGIBLE)
+    rows, nuclei, values = rows[kept], nuclei[kept], values[kept]
     order = np.lexsort((rows, -values, nuclei))
     rows, nuclei, values = rows[order], nuclei[order], values[order]
     rank = np.arange(len(nuclei)) - np.searchsorted(nuclei, nuclei)
-    kept = values > NEGLIGIBLE
     if alternatives is None:
-        alternatives = int(rank[kept].max(initial=-1)) + 1
-    kept &= rank < alternatives
+        alternatives = int(rank.max(initial=-1)) + 1
+    kept = rank < alternatives
     other_cells = np.full((count, alternatives), UNMATCHED, np.int32)
     other_shares = np.zeros((count, alternatives))
     other_cells[nuclei[kept], rank[kept]] = rows[kept]

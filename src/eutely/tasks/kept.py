@@ -34,7 +34,8 @@ def pins_of_run(run: RunFolder, given: Pins | None) -> Pins:
     path = run.path / PINS
     known = read_pins(path) if path.exists() else {}
     if known:
-        log.info("%d pins of %s; --no-pins builds without them", len(known), path)
+        count = "1 pin" if len(known) == 1 else f"{len(known)} pins"
+        log.info("%s of %s; --no-pins builds without them", count, path)
     return known
 
 
@@ -45,8 +46,10 @@ def remember_pins(run: RunFolder, pins: Pins) -> None:
     if dict(pins) == known:
         return
     if known:
-        log.info("%s: %d pins instead of %d", path, len(pins), len(known))
-        keep_copy(path)
+        kept = keep_copy(path).name
+        log.info(
+            "%s: %d pins instead of %d, which are kept as %s", path, len(pins), len(known), kept
+        )
     if pins:
         write_pins(pins, path)
     else:
