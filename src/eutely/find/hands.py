@@ -22,8 +22,9 @@ from eutely.execute import Executor
 from eutely.find.refine.rounds import linear_round, nuclei_as_cells
 from eutely.fit.evidence import ASYMMETRIC, asymmetry
 from eutely.fit.model import Model, joint_model
-from eutely.fit.place import WARP_COOLING, soft_warp, warp_pose
+from eutely.fit.place import warp_pose
 from eutely.fit.poses import MIRROR, plausible_poses
+from eutely.fit.soft import WARP_COOLING, soft_warp
 from eutely.frame import Frame, Points, Posed
 from eutely.geometry import nearness
 from eutely.solver.assignment import assign

@@ -24,16 +24,15 @@ from eutely.fit.evidence import (
 from eutely.fit.model import Model
 from eutely.fit.place import (
     REFITS,
-    WARP_COOLING,
     Fit,
     cost_at_usual_rates,
     error_of,
     feature_term,
     match_jointly,
-    soft_warp,
     warp_pose,
 )
 from eutely.fit.poses import RIVAL, plausible_poses
+from eutely.fit.soft import WARP_COOLING, soft_warp
 from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign

@@ -14,8 +14,9 @@ from eutely.costs.grid import Grid
 from eutely.costs.near import grid_or_none, within
 from eutely.kernel import inner, kernel
 
-REACH, FAR_REACH = 40.0, 400.0
-"""Squared distance, in variances times temperature, beyond which a point has no share."""
+REACH, FAR_REACH, GAUSSIAN_REACH = 40.0, 400.0, 24.0
+"""Squared distance, in variances times temperature, beyond which a point has no share: with
+Student-t costs on the way to a matching and for probabilities, and with Gaussian costs."""
 
 SLACK = 1e-4
 """Smallest weight of having no partner, for a centre and for a point."""
@@ -161,7 +162,8 @@ def soft_assign_on(
     # At high temperature places may be far off, so that hardly any point stays unmatched.
     odds = -temperature * (np.asarray(rules.c0, dtype=np.float64) + mean)
     spare = np.maximum(np.broadcast_to(np.exp(np.minimum(odds, 0.0)), m), SLACK**2)
-    reach = temperature * (FAR_REACH if converged else REACH)
+    reach = FAR_REACH if converged else GAUSSIAN_REACH if np.isinf(rules.freedom) else REACH
+    reach *= temperature
     near, squares = within(places, centres.whitening, np.full(m, reach), grid, rules.pins)
     extra = np.zeros(len(squares)) if rules.extra is None else rules.extra.on(near)
     values = _shared(
