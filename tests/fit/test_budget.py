@@ -12,9 +12,9 @@ from eutely.solver import beyond
 FEW, MANY = 200, 600
 """Cells; the second number is three times the first."""
 
-GROWTH = 6.0
-"""Factor by which pairs may grow with three times the cells: 3 if work were linear at every size,
-more since most cells of small bodies lie at the surface, with fewer neighbours; 9 for all pairs."""
+GROWTH = {"matching": 5.5, "proving": 6.0, "predicting": 7.5}
+"""Factors by which pairs may grow with three times the cells: 3 if work were linear at every size,
+more since small bodies hold less than what is within reach of a cell; 9 for all pairs."""
 
 KERNELS = {
     "matching": (near, "pairs_within", 3),
@@ -48,5 +48,5 @@ def looked_at(cells: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 def test_pairs_looked_at_grow_in_proportion_to_the_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = (looked_at(cells, monkeypatch) for cells in (FEW, MANY))
     for name in KERNELS:
-        assert 10 * FEW < few[name], name
-        assert many[name] < GROWTH * few[name], (name, few, many)
+        assert few[name] > 10 * FEW, name
+        assert many[name] < GROWTH[name] * few[name], (name, few, many)

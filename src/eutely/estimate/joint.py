@@ -284,7 +284,7 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
     predictors = np.empty((m, k, 3, 3))
     conditionals = np.empty((m, 3, 3))
     others = np.empty((3 * k, 3 * k))
-    cross = np.empty((3 * k, 3))
+    cross, weights = np.empty((3 * k, 3)), np.empty((3 * k, 3))
     out = np.empty((3, 3))
     position = np.full(m, -1, np.int64)
     for i in range(m):
@@ -312,13 +312,43 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
             for at in range(starts[j], starts[j + 1]):
                 position[near[at]] = -1
         block(moved, i, i, out)
-        weights = np.linalg.solve(others, cross)
-        rest = out - weights.T @ cross
+        for p in range(3 * k):
+            for b in range(3):
+                weights[p, b] = cross[p, b]
+        _solve(others, weights)
+        for p in range(3 * k):
+            for a in range(3):
+                for b in range(3):
+                    out[a, b] -= weights[p, a] * cross[p, b]
         for p in range(k):
             for a in range(3):
                 for b in range(3):
                     predictors[i, p, a, b] = weights[3 * p + b, a]
         for a in range(3):
             for b in range(3):
-                conditionals[i, a, b] = (rest[a, b] + rest[b, a]) / 2
+                conditionals[i, a, b] = (out[a, b] + out[b, a]) / 2
     return predictors, conditionals
+
+
+@inner
+def _solve(matrix: Any, right: Any) -> None:
+    """Replace ``right`` (n, 3) by the solution; ``matrix`` (n, n) is a covariance, and changed.
+
+    Elimination without pivots, row by row of the upper triangle: half the work of a general one.
+    """
+    n = len(matrix)
+    for j in range(n):
+        row = matrix[j]
+        for i in range(j + 1, n):
+            factor = row[i] / row[j]
+            below = matrix[i]
+            for k in range(i, n):
+                below[k] -= factor * row[k]
+            for c in range(3):
+                right[i, c] -= factor * right[j, c]
+    for j in range(n - 1, -1, -1):
+        for c in range(3):
+            total = right[j, c]
+            for k in range(j + 1, n):
+                total -= matrix[j, k] * right[k, c]
+            right[j, c] = total / matrix[j, j]

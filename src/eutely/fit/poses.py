@@ -11,7 +11,7 @@ from eutely.align.target import POSE_FREEDOM, POSE_REACH, least_cost, pose_rules
 from eutely.fit.model import Model
 from eutely.fit.soft import LARGE, WARP_COOLING, soft_warp
 from eutely.frame import Points
-from eutely.geometry import mean_nearness, nearest_squares
+from eutely.geometry import mean_nearness, nearest_squares, nearness
 from eutely.solver.assignment import assign, proved
 from eutely.solver.softassign import student_costs
 
@@ -84,6 +84,15 @@ def plausible_poses(
     lowest = min(costs.values())
     limit = max(RIVAL * lowest, lowest)
     return [tried[at] for at in sorted(costs, key=costs.__getitem__) if costs[at] <= limit]
+
+
+def nearest_pose(model: Model, poses: Sequence[Points]) -> Points:
+    """Return the specimen in the one of its poses (n, 3) in which it is nearest to the cells."""
+    if len(poses[0]) > LARGE:
+        return _by_slab(model, list(poses), 1)[0]
+    tree = KDTree(model.means)
+    near = [nearness(tree, posed, model.body.spacing) for posed in poses]
+    return poses[int(np.argmin(near))]
 
 
 def _by_slab(model: Model, tried: list[Points], most: int | None) -> list[Points]:

@@ -19,7 +19,7 @@ from eutely.solver.softassign import Rules, centres_of, mean_places, soft_assign
 WARP_COOLING = (4.0, 4.0, 2.0, 2.0, 1.0, 1.0)
 """Temperatures at which the warp is fitted to soft matches."""
 
-LARGE = 1000
+LARGE = 700
 """Nuclei from which a body is large: nuclei may lie several neighbours off their cells before any
 warp. So it is warped roughly at first, by so many nuclei and cells: every k-th."""
 
@@ -59,9 +59,7 @@ def _roughly(model: Model, posed: Points) -> Points:
     rules = Rules(c0=float(model.background.c0(start, np.inf).max()))
     warped = points
     for _ in range(STEPS):
-        targets, weights = mean_places(
-            soft_assign(means, wide, warped, rules), means, len(points)
-        )
+        targets, weights = mean_places(soft_assign(means, wide, warped, rules), means, len(points))
         warp = fit_warp(points, targets, weights, model.goal.span)
         warped = warp(points)
     return warp(posed)

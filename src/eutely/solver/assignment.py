@@ -4,9 +4,9 @@ Candidates are the points within some distance of each centre. The prices u of c
 points that come with the cheapest assignment of candidates (see `eutely.solver.lap_dense`) tell
 what else could improve it: a pair with cost - c0 < u + v. Costs grow with the distance, so that
 such a pair lies within a distance that follows from u and v. Pairs up to there are looked at; those
-that would be better become candidates, and the assignment starts again from its prices. In the end it is the cheapest of all pairs, although hardly
-any of them was looked at. In large bodies a pair has an end: a point beyond the `NEAREST` ones of a
-centre is never its match.
+that would be better become candidates, and the assignment starts again from its prices. In the end
+it is the cheapest of all pairs, although hardly any of them was looked at. In large bodies a pair
+has an end: a point beyond the `NEAREST` ones of a centre is never its match.
 """
 
 from __future__ import annotations

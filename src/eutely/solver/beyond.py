@@ -21,10 +21,10 @@ from eutely.costs.near import box
 from eutely.kernel import kernel
 from eutely.solver.softassign import Centres, student
 
-LAYERS = (0.01, 0.05, 0.2, 0.5)
+LAYERS = (0.02, 0.1, 0.4)
 """Shares of the points, those of the highest prices first, that make the layers."""
 
-FEW = 1000
+FEW = 300
 """Points that make one layer in any case."""
 
 
