@@ -7,6 +7,7 @@ whether the name shown was right or wrong.
     python benchmarks/curate.py worms        test2 by the built-in atlas (of train100, unsupervised)
     python benchmarks/curate.py degraded     the same worms with 9% missing, spurious segments
     python benchmarks/curate.py heads        scored NeuroPAL heads, eight corrections each
+    python benchmarks/curate.py learn        ten curated worms, and the names of ninety others
     python benchmarks/curate.py time         processor seconds of an answer
     python benchmarks/curate.py page DIR     first paint and answers in Chromium, of a folder of
                                              ``eutely annotate``; by the clock
@@ -21,7 +22,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,11 @@ import eutely
 from eutely import Annotation, Specimen
 from eutely.atlas import Atlas
 from eutely.cliques import UNMATCHED
-from eutely.curate.cohort import Cohort
+from eutely.curate.cohort import Cohort, moved
+from eutely.curate.experience import Experience
+from eutely.curate.learn import PRIORS, lesson, shown_as_curated
 from eutely.curate.placed import Placed
-from eutely.curate.queue import Experience, Known, questions
+from eutely.curate.queue import Known, questions
 from eutely.evaluation import comparable
 from eutely.results import Shown
 from worms import worms
@@ -47,6 +50,8 @@ MOST = 200
 
 CORRECTIONS = 8
 """Questions about a head."""
+
+SECTIONS = ("worms", "degraded", "heads", "learn", "time", "page")
 
 Choice = Callable[[Placed, Experience | None, Known], int]
 
@@ -67,13 +72,39 @@ def at_random(specimen: Placed, experience: Experience | None, known: Known) -> 
     return int(rng.choice(np.flatnonzero(specimen.pins == -1)))
 
 
-STRATEGIES: dict[str, tuple[Choice, bool]] = {
-    "queue": (by_queue, True),
-    "queue, each alone": (by_queue, False),
-    "lowest confidence": (by_confidence, False),
-    "random": (at_random, False),
+class Strategy(NamedTuple):
+    """How questions are chosen.
+
+    Attributes
+    ----------
+    choose
+        returns the next nucleus to ask about.
+    learns
+        whether answers in earlier specimens count.
+    stride, most
+        answers before the specimen is matched again, and answers after which it is given up.
+    """
+
+    choose: Choice
+    learns: bool = False
+    stride: int = 1
+    most: int = MOST
+
+
+STRATEGIES = {
+    "queue": Strategy(by_queue, learns=True),
+    "queue, each alone": Strategy(by_queue),
+    "lowest confidence": Strategy(by_confidence),
+    # So many questions that they are counted by tens, which spares time.
+    "random": Strategy(at_random, stride=10, most=600),
 }
-"""How the next nucleus is chosen, and whether answers in earlier specimens count."""
+"""The strategies that are compared."""
+
+USUAL_STRATEGIES = ["queue", "lowest confidence", "random"]
+"""Those that are run unless others are asked for."""
+
+FEWER = {"degraded": 30}
+"""Specimens of sections that take long, unless another number is asked for."""
 
 
 def truth_of(atlas: Atlas, specimen: Specimen) -> NDArray[np.int32]:
@@ -94,7 +125,7 @@ def wrong(specimen: Placed, truth: NDArray[np.int32]) -> int:
 def curated(
     start: Placed,
     truth: NDArray[np.int32],
-    choose: Choice,
+    strategy: Strategy,
     experience: Experience | None,
     stop: Callable[[int, int], bool],
 ) -> tuple[Placed, list[int]]:
@@ -104,11 +135,14 @@ def curated(
     """
     specimen, pins, counts = start, {}, [wrong(start, truth)]
     known: Known = {}
-    while not stop(len(pins), counts[-1]) and len(pins) < len(truth):
-        row = choose(specimen, experience, known)
-        pins[row] = int(truth[row] if truth[row] != -3 else specimen.nuclei.cells[row])
+    while not stop(len(pins), counts[-1]) and len(pins) < min(len(truth), strategy.most):
+        for _ in range(min(strategy.stride, len(truth) - len(pins))):
+            row = strategy.choose(specimen, experience, known)
+            pins[row] = int(truth[row] if truth[row] != -3 else specimen.nuclei.cells[row])
+            specimen = specimen.pinned(pins) if strategy.stride > 1 else specimen
+            counts.append(counts[-1])
         specimen = specimen.around(pins)
-        counts.append(wrong(specimen, truth))
+        counts[-1] = wrong(specimen, truth)
     return specimen, counts
 
 
@@ -119,13 +153,15 @@ def run(
     stop: Callable[[NDArray[np.int32]], Callable[[int, int], bool]],
 ) -> list[list[int]]:
     """Curate all specimens of a cohort; return the number of wrong nuclei after each question."""
-    choose, learns = STRATEGIES[strategy]
+    how = STRATEGIES[strategy]
+    if stop is a_few:
+        how = how._replace(stride=1)
     done: list[Placed] = []
     counts = []
     for name in sorted(truths):
-        experience = Experience.of(done, len(cohort.atlas)) if learns else None
+        experience = Experience.of(done, len(cohort.atlas)) if how.learns else None
         specimen, found = curated(
-            cohort.placed(name), truths[name], choose, experience, stop(truths[name])
+            cohort.placed(name), truths[name], how, experience, stop(truths[name])
         )
         done.append(specimen)
         counts.append(found)
@@ -151,7 +187,7 @@ def figures(counts: Sequence[Sequence[int]], known: Sequence[int]) -> dict[str, 
         "specimens": len(counts),
         "questions": round(float(asked.mean()), 2),
         "median": float(np.median(asked)),
-        "given_up": int((asked >= MOST).sum()),
+        "given_up": int(sum(1 - c[-1] / n < GOAL for c, n in zip(counts, known, strict=True))),
         "wrong_at_first": round(float(np.mean([found[0] for found in counts])), 2),
         "accuracy_before": round(
             float(np.mean([1 - c[0] / n for c, n in zip(counts, known, strict=True)])), 4
@@ -170,9 +206,9 @@ def figures(counts: Sequence[Sequence[int]], known: Sequence[int]) -> dict[str, 
 
 
 def until_goal(truth: NDArray[np.int32]) -> Callable[[int, int], bool]:
-    """Stop when the goal is reached, or after `MOST` questions."""
+    """Stop when the goal is reached."""
     allowed = (1 - GOAL) * (truth != -3).sum()
-    return lambda asked, wrong_now: wrong_now <= allowed or asked >= MOST
+    return lambda asked, wrong_now: wrong_now <= allowed  # noqa: ARG005
 
 
 def a_few(truth: NDArray[np.int32]) -> Callable[[int, int], bool]:  # noqa: ARG001
@@ -207,7 +243,7 @@ def worm_sections(which: str, most: int | None) -> tuple[Cohort, dict[str, NDArr
     return cohort_of(atlas, specimens, annotations), truths
 
 
-def head_rows(most: int | None) -> dict[str, list[list[int]]]:
+def head_rows(strategies: Sequence[str], most: int | None) -> dict[str, list[list[int]]]:
     """Curate the scored heads, each laboratory and fold by an atlas of the other folds."""
     from neuropal import atlas_of, heads, splits
 
@@ -226,11 +262,44 @@ def head_rows(most: int | None) -> dict[str, list[list[int]]]:
         truths = {one.name: truth_of(atlas, one) for one in specimens}
         cohort = cohort_of(atlas, specimens, annotations)
         known += [int((truths[name] != -3).sum()) for name in sorted(truths)]
-        for strategy in STRATEGIES:
+        for strategy in strategies:
             counts.setdefault(strategy, []).extend(run(cohort, truths, strategy, a_few))
     for strategy, found in counts.items():
         keep(f"heads, {strategy}", figures(found, known))
     return counts
+
+
+def learning(most: int | None, count: int = 10) -> None:
+    """Curate the first worms, learn from them, and name the others again."""
+    cohort, truths = worm_sections("worms", most)
+    names = sorted(truths)
+    curated_ones: list[Placed] = []
+    for name in names[:count]:
+        experience = Experience.of(curated_ones, len(cohort.atlas))
+        specimen, _ = curated(
+            cohort.placed(name), truths[name], STRATEGIES["queue"], experience,
+            until_goal(truths[name]),
+        )  # fmt: skip
+        curated_ones.append(specimen)
+    taught = lesson(cohort, curated_ones)
+    # All shifts, whether or not the curated specimens speak for them.
+    learned = {"as it is": cohort}
+    for prior in PRIORS:
+        atlas = moved(cohort.atlas, [shown_as_curated(one) for one in curated_ones],
+                      cohort.specimens, prior)  # fmt: skip
+        learned[f"{prior:g}"] = Cohort(atlas, cohort.shown, cohort.specimens, series=False)
+    rest = names[count:]
+    keep("learn", {
+        "curated": count, "others": len(rest), "taken": taught.atlas is not None,
+        "curated_before": round(taught.before, 4), "curated_held_out": round(taught.after, 4),
+        "others_by_prior": {
+            prior: round(float(np.mean([
+                1 - wrong(found.placed(name), truths[name]) / (truths[name] != -3).sum()
+                for name in rest
+            ])), 4)
+            for prior, found in learned.items()
+        },
+    })  # fmt: skip
 
 
 def timing(count: int = 30) -> None:
@@ -302,21 +371,24 @@ def page(folder: Path, count: int = 10) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("section", choices=("worms", "degraded", "heads", "time", "page"))
+    parser.add_argument("section", choices=SECTIONS)
     parser.add_argument("folder", nargs="?", type=Path, help="for the section page")
     parser.add_argument(
-        "--strategies", nargs="*", choices=list(STRATEGIES), default=list(STRATEGIES)
+        "--strategies", nargs="*", choices=list(STRATEGIES), default=USUAL_STRATEGIES
     )
     parser.add_argument("--most", type=int, help="specimens (heads: folds); default all")
     given = parser.parse_args()
     if given.section == "time":
         timing()
+    elif given.section == "learn":
+        learning(given.most)
     elif given.section == "page":
         page(given.folder)
     elif given.section == "heads":
-        head_rows(given.most)
+        head_rows(given.strategies, given.most)
     else:
-        cohort, truths = worm_sections(given.section, given.most)
+        most = given.most or FEWER.get(given.section)
+        cohort, truths = worm_sections(given.section, most)
         known = [int((truths[name] != -3).sum()) for name in sorted(truths)]
         stop = until_goal
         for strategy in given.strategies:

@@ -81,6 +81,8 @@ class Annotation:
     support
         by how much, per nucleus, the atlas explains the specimen better than chance does; None
         where not known. Right places have 0 to 4, and below -0.7 the specimen could not be placed.
+    rivals
+        (n,) bool, `contested` as it was with all alternatives; None where they are all listed.
     """
 
     specimen: str
@@ -94,6 +96,7 @@ class Annotation:
     mirrored: bool = False
     view: NDArray[np.float64] | None = None
     support: float | None = None
+    rivals: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         """Return the number of nuclei."""
@@ -105,16 +108,40 @@ class Annotation:
 
     @property
     def contested(self) -> NDArray[np.bool_]:
-        """(n,), nuclei that more likely are another cell, which another nucleus has."""
+        """(n,), nuclei that more likely are another cell, which another nucleus has.
+
+        A nucleus without a cell is contested if a cell is likelier than none.
+        """
+        if self.rivals is not None:
+            return self.rivals
         likelier = [
-            bool(others) and others[0][1] > confidence
-            for others, confidence in zip(self.alternatives, self.confidence, strict=True)
+            bool(others) and others[0][1] > (_rest(others) if unmatched else confidence)
+            for others, confidence, unmatched in zip(
+                self.alternatives,
+                self.confidence.tolist(),
+                (self.cells == UNMATCHED).tolist(),
+                strict=True,
+            )
         ]
         return np.array(likelier, dtype=np.bool_)
 
+    @property
+    def shown(self) -> float:
+        """Share of the cells of the atlas that the specimen shows: 1 for the whole body."""
+        seen = self._in_view()
+        return 1.0 if seen is None else float(seen.mean())
+
+    def _in_view(self) -> NDArray[np.bool_] | None:
+        """Return (m,), whether each cell of the atlas is in view; None for the whole body."""
+        if self.view is None or not self.view.max(initial=0.0) > 0:
+            return None
+        seen: NDArray[np.bool_] = self.view >= SHOWN * self.view.max()
+        return seen if seen.mean() < 1 - END else None
+
     def with_alternatives(self, count: int = LISTED) -> Annotation:
         """Return the same with at most ``count`` alternatives per nucleus."""
-        return replace(self, alternatives=tuple(row[:count] for row in self.alternatives))
+        fewer = tuple(row[:count] for row in self.alternatives)
+        return replace(self, alternatives=fewer, rivals=self.contested)
 
     def note(self, atlas: Atlas) -> str:
         """Return such as "mirrored; shows the front 58% of the atlas, 312 of 558 cells".
@@ -122,10 +149,9 @@ class Annotation:
         "" for a whole specimen that is no mirror image.
         """
         notes = ["mirrored"] if self.mirrored else []
-        if self.view is not None and self.view.max(initial=0.0) > 0:
-            shown = self.view >= SHOWN * self.view.max()
-            if shown.mean() < 1 - END:
-                notes.append(f"shows {_part(atlas, shown)}, {shown.sum()} of {len(atlas)} cells")
+        seen = self._in_view()
+        if seen is not None:
+            notes.append(f"shows {_part(atlas, seen)}, {seen.sum()} of {len(atlas)} cells")
         return "; ".join(notes)
 
     def to_frame(self) -> pd.DataFrame:
@@ -183,6 +209,11 @@ def annotation(
         nuclei.cost / len(atlas),
         nuclei.places[back],
     )
+
+
+def _rest(others: tuple[tuple[int, float], ...]) -> float:
+    """Return the probability that a nucleus without a cell is none, from those of its cells."""
+    return 1.0 - sum(share for _, share in others)
 
 
 def _part(atlas: Atlas, shown: NDArray[np.bool_]) -> str:

@@ -124,7 +124,8 @@ def unpack(record: Record, kind: type[T]) -> T:
     ValueError, TypeError, KeyError
         where the record does not fit ``kind``; or the error by which the noun refuses its values.
     """
-    return cast(T, _decode(kind, record.metadata["value"], record.arrays))
+    decode: Decoder = _decoder(cast(Any, kind))
+    return cast(T, decode(record.metadata["value"], record.arrays))
 
 
 def _encode(value: Any, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -168,38 +169,52 @@ def _ragged(value: Sequence[Any]) -> bool:
     return len(value) > 1 and len(alike) == 1 and None not in alike
 
 
-def _decode(kind: Any, data: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """Return the value of type ``kind`` that `_encode` made ``data`` of."""
+Decoder = Callable[[Any, Mapping[str, NDArray[Any]]], Any]
+"""Makes a value of what `_encode` made of it, and of the arrays."""
+
+
+@cache
+def _decoder(kind: Any) -> Decoder:
+    """Return the decoder of values of type ``kind``; made once, since records are long."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind is np.ndarray or origin is np.ndarray:
-        return np.array(arrays[data])
+        return lambda data, arrays: np.array(arrays[data])
     if origin in (Union, types.UnionType):
-        if data is None and type(None) in inner:
-            return None
-        return _decode(next(hint for hint in inner if hint is not type(None)), data, arrays)
+        optional = type(None) in inner
+        some = _decoder(next(hint for hint in inner if hint is not type(None)))
+        return lambda data, arrays: None if data is None and optional else some(data, arrays)
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         hints = _hints(kind)
-        return kind(**{name: _decode(hints[name], part, arrays) for name, part in data.items()})
+        return lambda data, arrays: kind(
+            **{name: _decoder(hints[name])(part, arrays) for name, part in data.items()}
+        )
     if origin in (tuple, list, Sequence):
-        return _decode_sequence(origin, inner, data, arrays)
+        return _sequence_decoder(origin, inner)
     if origin in (dict, Mapping):
-        return {key: _decode(inner[1], part, arrays) for key, part in data.items()}
+        entry = _decoder(inner[1])
+        return lambda data, arrays: {key: entry(part, arrays) for key, part in data.items()}
     if kind in (int, float, str, bool):
-        return kind(data)
-    return data
+        return lambda data, arrays: kind(data)  # noqa: ARG005
+    return lambda data, arrays: data  # noqa: ARG005
 
 
-def _decode_sequence(
-    origin: Any, inner: tuple[Any, ...], data: Any, arrays: Mapping[str, NDArray[Any]]
-) -> Any:
+def _sequence_decoder(origin: Any, inner: tuple[Any, ...]) -> Decoder:
     made = list if origin is list else tuple
-    if isinstance(data, dict):
-        path = data["ragged"]
-        parts = np.split(arrays[path], np.cumsum(arrays[f"{path}.counts"])[:-1])
-        return made(np.array(part) for part in parts)
     if origin is tuple and inner[-1] is not Ellipsis:
-        return tuple(_decode(hint, part, arrays) for hint, part in zip(inner, data, strict=True))
-    return made(_decode(inner[0], part, arrays) for part in data)
+        parts = [_decoder(hint) for hint in inner]
+        return lambda data, arrays: tuple(
+            [decode(part, arrays) for decode, part in zip(parts, data, strict=True)]
+        )
+    entry = _decoder(inner[0])
+
+    def decode(data: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+        if isinstance(data, dict):
+            path = data["ragged"]
+            split = np.split(arrays[path], np.cumsum(arrays[f"{path}.counts"])[:-1])
+            return made(np.array(part) for part in split)
+        return made([entry(part, arrays) for part in data])
+
+    return decode
 
 
 @cache

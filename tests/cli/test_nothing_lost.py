@@ -14,6 +14,7 @@ from eutely.cli import app
 from eutely.config import resolve
 from eutely.errors import EutelyError
 from eutely.io.atlas import read_atlas, write_atlas
+from eutely.tasks.atlases import subset
 
 
 def run(*words: object) -> str:
@@ -134,8 +135,13 @@ def test_another_kind_of_file_is_no_place_for_an_atlas(folder: Path) -> None:
     with pytest.raises(EutelyError, match="is no atlas"):
         run("name", folder / "atlas.h5", folder / "worms", "-o", folder / "notes.h5")
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(EutelyError, match="is no JSON"):
-        run("evaluate", folder / "atlas.h5", folder / "worms", "--json", folder / "notes.txt")
+    (folder / "package.json").write_text('{"name": "mine"}')
+    for name in ("notes.txt", "package.json"):
+        with pytest.raises(EutelyError, match="is no earlier result of this command"):
+            run("evaluate", folder / "atlas.h5", folder / "worms", "--json", folder / name)
+        with pytest.raises(EutelyError, match="is no earlier result of this command"):
+            run("check", folder / "worms", "--json", folder / name)
+    assert (folder / "package.json").read_text() == '{"name": "mine"}'
     assert (folder / "notes.h5").read_text() == (folder / "notes.txt").read_text() == "mine"
 
 
@@ -156,3 +162,74 @@ def test_a_table_of_matches_is_kept(folder: Path) -> None:
     run("match", first, second, "-o", folder / "mine.csv")
     run("match", first, second, "-o", folder / "mine.csv")
     assert [path.name for path in folder.glob("*.bak*")] == ["mine.csv.bak"]
+
+
+def changed(path: Path) -> bytes:
+    """Change a file as a person would, and return its content."""
+    path.write_bytes(path.read_bytes() + b"\n")
+    return path.read_bytes()
+
+
+def test_label_copies_that_were_painted_are_kept(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = ("annotate", folder / "atlas.h5", folder / "volumes", "-o", folder / "out", "-j", 1)
+    run(*words, "--labels")
+    run(*words, "--labels")
+    assert not list((folder / "out" / "labels").glob("*.bak*"))
+    mine = changed(folder / "out" / "labels" / "worm002.tif")
+    caplog.clear()
+    run(*words, "--labels")
+    assert "it is kept as worm002.tif.bak" in caplog.text
+    assert (folder / "out" / "labels" / "worm002.tif.bak").read_bytes() == mine
+    assert len(list((folder / "out" / "labels").glob("*.bak*"))) == 1
+
+
+def test_figures_and_pages_of_a_person_are_kept(folder: Path) -> None:
+    out = folder / "out"
+    out.mkdir()
+    (out / "report.html").write_text("<title>my report</title>")
+    run("annotate", folder / "atlas.h5", folder / "worms", "-o", out, "-j", 1)
+    assert (out / "report.html.bak").read_text() == "<title>my report</title>"
+    run("report", out, "--figures", out / "figures")
+    mine = changed(out / "figures" / "atlas.svg")
+    run("report", out, "--figures", out / "figures")
+    assert (out / "figures" / "atlas.svg.bak").read_bytes() == mine
+    assert len(list(out.rglob("*.bak*"))) == 2
+
+
+def test_tables_and_settings_in_a_run_that_were_changed_are_kept(folder: Path) -> None:
+    (folder / "settings.toml").write_text("[refine]\nfolds = 2\n")
+    words = ("build", folder / "worms", "-o", folder / "run", "-j", 1, "--supervised")
+    words += ("--config", folder / "settings.toml")
+    run(*words)
+    run(*words)
+    assert not list((folder / "run").glob("*.bak*"))
+    mine = {name: changed(folder / "run" / name) for name in ("cliques.csv", "config.toml")}
+    run(*words)
+    kept = {path.name: path.read_bytes() for path in (folder / "run").glob("*.bak*")}
+    assert kept == {f"{name}.bak": content for name, content in mine.items()}
+    named = eutely.Atlas.load(folder / "run").named([f"MINE{cell}" for cell in range(30)])
+    write_atlas(named, folder / "run" / "atlas.h5")
+    run(*words)
+    assert read_atlas(folder / "run" / "atlas.h5.bak").names == named.names
+
+
+@pytest.mark.parametrize("words", ["subset {} * -o {}", "describe {} stage=L4 -o {}"])
+def test_an_atlas_that_another_replaces_is_kept(
+    folder: Path, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    atlas = read_atlas(folder / "atlas.h5")
+    for other in (
+        atlas.described(organism="mine"),
+        subset(atlas, atlas.names[:5]),
+        atlas.named([f"MINE{cell}" for cell in range(30)]),
+    ):
+        write_atlas(other, folder / "other.h5")
+        before = (folder / "other.h5").read_bytes()
+        caplog.clear()
+        run("atlas", *words.format(folder / "atlas.h5", folder / "other.h5").split())
+        assert "it is kept as other.h5.bak" in caplog.text
+        assert before in [path.read_bytes() for path in folder.glob("other.h5.bak*")]
+    with pytest.raises(EutelyError, match="is an input"):
+        run("atlas", *words.format(folder / "atlas.h5", folder / "atlas.h5").split())

@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 
 from eutely.curate.cohort import Cohort
+from eutely.curate.experience import SPREAD, Experience, doubts, expected_right, possible
 from eutely.curate.placed import Placed
-from eutely.curate.queue import (
-    LOOKED_AHEAD,
-    Experience,
-    consequences,
-    doubts,
-    expected_right,
-    questions,
-)
+from eutely.curate.queue import LOOKED_AHEAD, consequences, questions
 from eutely.results import Shown
 from toy_reports import toy_cohort
 
@@ -56,7 +50,9 @@ def test_questions_are_about_open_nuclei_the_most_valuable_first(worm: Placed) -
     looked = [question for question in asked if question.follow]
     assert 1 <= len(looked) <= LOOKED_AHEAD
     assert all(question.follow[0] == question.row for question in looked)
-    assert all(question.value == question.doubt * len(question.follow) for question in looked)
+    assert all(
+        question.value == question.doubt * min(len(question.follow), 2) for question in looked
+    )
     first = asked[0].row
     settled = worm.around({first: int(worm.nuclei.cells[first])})
     assert first not in [question.row for question in questions(settled)]
@@ -70,7 +66,7 @@ def test_a_swap_is_righted_by_one_answer(worm: Placed) -> None:
     other = int(worm.nuclei.other_cells[row, 0])
     before = worm.nuclei.cells
     after = worm.around({row: other}).nuclei.cells
-    [follow] = consequences(worm, np.array([row]), known := {}).values()
+    [follow] = consequences(worm, {row: other}, known := {}).values()
     assert set(np.flatnonzero(before != after)) & set(follow)
     assert known[row].holds(other, before, worm.pins)
     assert not known[row].holds(other, after, worm.pins)
@@ -78,24 +74,54 @@ def test_a_swap_is_righted_by_one_answer(worm: Placed) -> None:
     assert after[before == other].tolist() != [other]
 
 
+def answered(cohort: Cohort, cell: int, other: int) -> list[Placed]:
+    """Return all specimens but the first, in which the nucleus shown as a cell is another one."""
+    result = []
+    for shown in cohort.shown[1:]:
+        worm = cohort.placed(shown.name)
+        row = int(np.flatnonzero(worm.nuclei.cells == cell)[0])
+        result.append(worm.pinned({row: other}))
+    return result
+
+
 def test_answers_in_other_specimens_change_the_doubt(cohort: Cohort, worm: Placed) -> None:
     m = len(cohort.atlas)
-    others = [cohort.placed(shown.name) for shown in cohort.shown[1:]]
     cell = int(worm.nuclei.cells[4])
-    wrong, right = [], []
-    for other in others:
-        row = int(np.flatnonzero(other.nuclei.cells == cell)[0])
-        wrong.append(other.pinned({row: -1}))
-        right.append(other.pinned({row: cell}))
     plain = doubts(worm)
+    wrong, right = (answered(cohort, cell, other) for other in (-1, cell))
     suspicious, trusted = (doubts(worm, Experience.of(seen, m)) for seen in (wrong, right))
     assert suspicious[4] > 5 * plain[4]
     assert trusted[4] <= plain[4]
     rest = worm.nuclei.cells != cell
     np.testing.assert_allclose(suspicious[rest], plain[rest], rtol=1e-9)
+    np.testing.assert_allclose(doubts(worm, Experience.of((), m)), plain)
     summed = Experience.of(wrong[:1], m).plus(Experience.of(wrong[1:], m))
-    np.testing.assert_array_equal(summed.wrong, Experience.of(wrong, m).wrong)
-    assert summed.wrong[cell] == 3
+    for values, same in zip(summed.shifts, Experience.of(wrong, m).shifts, strict=True):
+        np.testing.assert_array_equal(values, same)
+
+
+def test_the_shift_of_a_pair_is_the_likeliest_one(cohort: Cohort) -> None:
+    """Newton's method against a fine grid; right answers count against the shift, wrong for it."""
+    logits, was = np.array([-4.0, -3.0, -1.0, -2.0]), np.array([True, True, False, True])
+    [shift] = Experience(9, np.full(4, 12), logits, was).shifts[1]
+    grid = np.linspace(-10, 10, 20001)[:, None]
+    chance = 1 / (1 + np.exp(-logits - grid))
+    score = np.log(np.where(was, chance, 1 - chance)).sum(axis=1) - grid[:, 0] ** 2 / 2 / SPREAD**2
+    assert shift == pytest.approx(grid[np.argmax(score), 0], abs=2e-3)
+    more = Experience(9, np.full(5, 12), np.append(logits, -2.0), np.append(was, False)).shifts[1]
+    assert more[0] < shift
+
+
+def test_a_settled_cell_is_no_alternative_however_often_it_was_confused(
+    cohort: Cohort, worm: Placed
+) -> None:
+    m, cells = len(cohort.atlas), worm.nuclei.cells
+    a, b = int(cells[4]), int(cells[30])
+    known = Experience.of(answered(cohort, a, b), m)
+    assert doubts(worm, known)[4] > 0.2  # although the places say nothing of the kind
+    settled = worm.around({30: b})
+    assert b not in possible(settled).others
+    assert doubts(settled, known)[4] == pytest.approx(doubts(settled)[4])
 
 
 def test_pins_far_from_their_cells_show_that_a_specimen_lies_wrong(worm: Placed) -> None:

@@ -12,6 +12,13 @@ pytest.importorskip("material", reason="no mkdocs-material: pip install 'eutely[
 ROOT = Path(__file__).parents[2]
 
 
+def test_every_page_is_in_the_contents() -> None:
+    contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("nav:")[1]
+    contents = contents.split("markdown_extensions:")[0]
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        assert f": {page.name}\n" in contents, page.name
+
+
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],

@@ -37,6 +37,15 @@ def test_a_cell_seen_once_has_the_typical_covariance() -> None:
     np.testing.assert_allclose(found.means[2], places[0, 2])
 
 
+def test_cells_seen_once_do_not_narrow_the_others() -> None:
+    places = cohort(40)
+    usual = robust_gaussians(places, Estimate())
+    many = np.concatenate([places, *[places[:, :1] + 100.0 * n for n in range(1, 40)]], axis=1)
+    many[1:, places.shape[1] :] = np.nan
+    found = robust_gaussians(many, Estimate())
+    np.testing.assert_allclose(found.covariances[1], usual.covariances[1], rtol=0.2)
+
+
 def test_neighbours_predict_where_a_cell_is() -> None:
     little = Estimate(shrinkage=1.0, fade=50.0)
     atlas = estimate(cohort(200), BODY, little)

@@ -158,3 +158,19 @@ def test_parts_that_do_not_hang_together_are_refused(cohort: list[Specimen]) -> 
     ]
     with pytest.raises(EutelyError, match="do not hang together"):
         built([*cohort[:1], *(replace(one, features={}) for one in clouds)])
+
+
+def test_halves_that_share_no_cell_are_refused(cohort: list[Specimen]) -> None:
+    views = [(0.5, 1.0), (0.0, 0.5)] * 2
+    halves = [window(one, *view) for one, view in zip(cohort, views, strict=False)]
+    with pytest.raises(EutelyError, match="do not hang together: 2 of 4"):
+        built(halves)
+
+
+def test_one_whole_specimen_holds_halves_together(cohort: list[Specimen]) -> None:
+    views = [(0.0, 1.0), (0.5, 1.0), (0.0, 0.5), (0.5, 1.0), (0.0, 0.5)]
+    parts = [window(one, *view) for one, view in zip(cohort, views, strict=False)]
+    result = built(parts)
+    assert [fit.view is not None for fit in result.fits] == [False, True, True, True, True]
+    assert agreement(parts, result) > 0.97
+    assert not result.outliers

@@ -16,7 +16,17 @@ from eutely.config.model import Estimate
 from eutely.costs.near import FREE, NOBODYS
 from eutely.estimate import estimate
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, match_jointly, match_singly, nucleus_cells, place, term_costs
+from eutely.fit.place import (
+    FIRST_COOLING,
+    Fit,
+    match_jointly,
+    match_singly,
+    nucleus_cells,
+    place,
+    soft_warp,
+    term_costs,
+    warp_pose,
+)
 from eutely.frame import Body, Posed
 from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules
@@ -230,3 +240,15 @@ def test_nuclei_get_their_cells_confidence_and_alternatives(model: Model) -> Non
         assert (shares[others < 0] == 0).all()
     for cell, nucleus in enumerate(fit.nuclei):
         assert nucleus < 0 or nuclei.cells[nucleus] == cell
+
+
+def test_a_warp_that_was_begun_ends_as_if_it_was_not(model: Model) -> None:
+    (body,) = bodies(1, seed=4)
+    begun = soft_warp(model, body, None, cooling=FIRST_COOLING)
+    scores = np.zeros((CELLS, 0))
+    again, whole = (
+        warp_pose(model, body, scores, None, begun=begun),
+        warp_pose(model, body, scores, None),
+    )
+    np.testing.assert_array_equal(again.warped, whole.warped)
+    np.testing.assert_array_equal(again.nuclei, whole.nuclei)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import eutely
 from eutely.annotation import Annotation
+from eutely.io.annotations import write_annotations
 from eutely.solver.softassign import Rules, centres_of, soft_assign
 
 
@@ -49,3 +55,60 @@ def test_converged_shares_are_those_of_all_permutations() -> None:
     expected = 1 / (1 + np.exp(-gain / 2))
     np.testing.assert_allclose(np.diagonal(table), expected, atol=2e-3)
     np.testing.assert_allclose(table.sum(axis=0), 1.0, atol=2e-3)
+
+
+@st.composite
+def distributions(draw: st.DrawFn) -> Annotation:
+    """An annotation of four nuclei whose shares are any that sum to at most 1."""
+    cells, confidence, alternatives = [], [], []
+    for nucleus in range(4):
+        shares = draw(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5))
+        total = max(sum(shares), 1.0)
+        matched = draw(st.booleans())
+        rest = sorted(((share / total) for share in shares[1:]), reverse=True)
+        cells.append(nucleus if matched else -1)
+        confidence.append(shares[0] / total if matched else np.nan)
+        alternatives.append(tuple((10 + at, share) for at, share in enumerate(rest)))
+    return Annotation(
+        "worm", np.arange(4), np.array(cells, np.int32), ("",) * 4, np.array(confidence),
+        tuple(alternatives), 0.0, np.zeros((4, 3)),
+    )  # fmt: skip
+
+
+def check_table(annotation: Annotation, listed: int, folder: Path) -> list[str]:
+    """Check the table of an annotation; return its column contested."""
+    names = [""] * 100
+    write_annotations([annotation.with_alternatives(listed)], names, folder)
+    with (folder / f"{annotation.specimen}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        shares = [
+            float(pair.split(":")[1]) for pair in filter(None, row["alternatives"].split(";"))
+        ]
+        assert len(shares) <= listed
+        if shares and row["confidence"] and row["contested"] == "0":
+            assert shares[0] <= float(row["confidence"]) + 6e-3  # three digits are written
+    return [row["contested"] for row in rows]
+
+
+@given(annotation=distributions())
+def test_no_alternative_is_above_the_confidence_unless_it_is_said(
+    annotation: Annotation, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """However many alternatives are listed; a nucleus without a cell has the rest of its shares."""
+    columns = [check_table(annotation, n, tmp_path_factory.getbasetemp()) for n in (0, 1, 5)]
+    assert columns[0] == columns[1] == columns[2]
+    for contested, cell, confidence, others in zip(
+        columns[0], annotation.cells, annotation.confidence, annotation.alternatives, strict=True
+    ):
+        shares = [share for _, share in others]
+        own = 1 - sum(shares) if cell < 0 else confidence
+        assert contested == str(int(max(shares, default=-1.0) > own))
+
+
+def test_tables_of_animals_say_what_is_contested(
+    annotations: list[Annotation], tmp_path: Path
+) -> None:
+    for annotation in annotations:
+        columns = [check_table(annotation, n, tmp_path) for n in (0, 3)]
+        assert columns[0] == columns[1] == list(map(str, annotation.contested.astype(int)))

@@ -48,7 +48,7 @@ def test_every_voxel_has_the_number_of_its_cell(copy):
     with open_volume(copy) as volume:
         np.testing.assert_array_equal(list(volume.planes()), expected)
         assert volume.size == (0.1, 0.2, 0.5)
-    assert [path.name for path in copy.parent.iterdir()] == ["worm.ome.zarr"]
+    assert {path.name for path in copy.parent.iterdir()} == {"worm.ome.zarr", ".written.json"}
 
 
 def test_metadata_tell_viewers_cell_name_and_colour(copy):

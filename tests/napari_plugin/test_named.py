@@ -9,9 +9,11 @@ from eutely.errors import ReadError
 from eutely.io.pins import read_pins, write_pins
 from eutely.io.relabel import GREY, colour_of, write_colours
 from eutely.io.volumes import write_volume
-from eutely.napari.named import as_pin, read_named
+from eutely.napari.named import Named, as_pin, read_named
 from eutely.napari.planes import Packed, cuts
-from eutely.napari.reader import CENTRAL, CENTRES, TABLE, get_reader, table_of
+from eutely.napari.reader import CENTRAL, CENTRES, TABLE, colormap, get_reader, table_of
+
+pytestmark = pytest.mark.filterwarnings("default")  # warnings of napari are not ours
 
 TEXT = """id,cell,name,confidence,alternatives
 7,0,AVAL,0.9900,AVAR:0.01
@@ -91,7 +93,10 @@ def test_a_volume_is_opened_with_its_table(folder: Path) -> None:
     assert (kind, other) == ("labels", "points")
     assert labels.shape == (4, 6, 8)
     assert of_labels["scale"] == of_points["scale"] == (2.0, 0.5, 0.5)
-    assert of_labels["colormap"][7] == colour_of("AVAL")
+    colours = of_labels["colormap"]
+    np.testing.assert_allclose(colours.map(7), colour_of("AVAL"), atol=1e-6)
+    np.testing.assert_allclose(colours.map(5), GREY)  # a label that the table does not have
+    assert colours.map(0)[3] == 0
     assert of_labels["metadata"][TABLE].endswith("worm.csv")
     # A name in each plane that cuts a nucleus, 7 in two, 3 in one; 9 is not in the volume.
     assert points.tolist() == [[1, 1.5, 1.5], [2, 1.5, 1.5], [2, 4, 6]]
@@ -110,7 +115,7 @@ def test_a_copy_with_the_numbers_of_cells_is_opened_in_their_colours(tmp_path: P
     reader = get_reader(str(tmp_path / "worm.tif"))
     assert reader is not None
     (_, of_labels, _), (points, of_points, _) = reader(str(tmp_path / "worm.tif"))
-    assert of_labels["colormap"][2] == colour_of("AVAL")
+    np.testing.assert_allclose(of_labels["colormap"].map(2), colour_of("AVAL"), atol=1e-6)
     assert points.tolist() == [[1, 1.5, 2]]
     assert of_points["features"]["name"].tolist() == ["AVAL"]
 
@@ -136,3 +141,18 @@ def test_pins_are_kept_and_added_to(tmp_path: Path) -> None:
     path.write_text("x,y\n1,2\n")
     with pytest.raises(ReadError, match="no columns specimen and id"):
         read_pins(path)
+
+
+@pytest.mark.parametrize(("labels", "table"), [([7, 3], True), ([7, 2**40], False)])
+def test_every_label_has_its_colour(labels: list[int], table: bool) -> None:
+    """Labels beyond those of the nuclei stay grey; large ones need no table of that length."""
+    named = Named("worm", np.array(labels), ("AVAL", "AVAR"), np.ones(2), ("", ""))
+    colours = colormap(named, 12)
+    assert isinstance(colours, dict) != table
+    if table:
+        shown = colours.map(np.arange(13, dtype=np.uint16))
+        np.testing.assert_allclose(shown[[7, 3]], [colour_of("AVAL"), colour_of("AVAR")], atol=1e-6)
+        np.testing.assert_allclose(shown[[1, 8, 12]], [GREY] * 3)
+    else:
+        assert colours[2**40] == colour_of("AVAR")
+        assert colours[None] == GREY

@@ -167,7 +167,9 @@ def test_a_phone_shows_controls_beside_the_view_and_readable_charts(
     browser: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "page.html"
-    path.write_text(render(*toy_report(6, 20)), encoding="utf-8")
+    atlas, report = toy_report(6, 20)
+    long = replace(report, command="eutely build a/long/path/of/specimens --preset default -o run")
+    path.write_text(render(atlas, long), encoding="utf-8")
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto(path.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -178,6 +180,14 @@ def test_a_phone_shows_controls_beside_the_view_and_readable_charts(
         })"""
     )
     assert overlaps == [False, False]
+    covered = page.evaluate(
+        """() => {
+            const button = document.querySelector("[data-copy=command]").getBoundingClientRect();
+            return [...document.querySelector("#command").getClientRects()]
+                .some((line) => line.right > button.left);
+        }"""
+    )
+    assert not covered
     sizes = page.evaluate(
         """() => [...document.querySelectorAll("figure svg")].filter((svg) => svg.clientWidth > 0)
             .map((svg) => 12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""

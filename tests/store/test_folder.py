@@ -219,7 +219,7 @@ def test_a_run_killed_at_any_moment_ends_in_the_same_bytes(tmp_path: Path) -> No
     subprocess.run([sys.executable, str(SCRIPT), str(tmp_path)], check=True)
     runs = {path.name: content(path) for path in tmp_path.iterdir()}
     undisturbed = runs.pop("undisturbed")
-    assert len(undisturbed) == 9
+    assert len(undisturbed) == 10
     assert len(runs) > 30, "moments"
     for moment, files in runs.items():
         assert files == undisturbed, f"killed at file use {moment}"

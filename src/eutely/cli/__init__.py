@@ -2,41 +2,36 @@
 
 import io
 import sys
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from eutely.cli.annotate import annotate
-from eutely.cli.atlas import atlases
-from eutely.cli.atlas import group as atlas_group
-from eutely.cli.build import build, demo
-from eutely.cli.check import check
-from eutely.cli.common import err, say, with_memory_limit
-from eutely.cli.compare import compare
-from eutely.cli.curate import curate
-from eutely.cli.extract import extract, transfer
+from eutely.cli.common import err, help_text, say, with_memory_limit
 from eutely.cli.images import with_images
-from eutely.cli.naming import evaluate, name
 from eutely.cli.progress import stopping
-from eutely.cli.show import config, report, view
-from eutely.cli.simulate import simulate
-from eutely.cli.solve import match, solve
 from eutely.errors import EutelyError
 
-COMMANDS = (
-    demo, simulate, extract, check, build, name, annotate, curate, evaluate, compare, atlases, view,
-    report, config, transfer, match, solve,
-)  # fmt: skip
-"""In the order of the help text."""
+COMMANDS = {
+    "demo": "build", "simulate": "simulate", "extract": "extract", "check": "check",
+    "build": "build", "name": "naming", "annotate": "annotate", "curate": "curate",
+    "evaluate": "naming", "compare": "compare", "atlases": "atlas", "view": "show",
+    "report": "show", "config": "show", "transfer": "extract", "match": "solve", "solve": "solve",
+}  # fmt: skip
+"""Module of each command, in the order of the help text."""
+
+GROUP = "atlas"
+"""Group of commands about atlas files, and its module."""
+
+MEASURES = {"extract", "check", "build", "name", "annotate", "evaluate", "compare", "match", "view"}
+"""Commands with the options of images."""
+
+READS_NOTHING = {"demo", "simulate", "atlases", "config"}
+"""Commands without the option --max-memory."""
 
 LONGEST = 60
 """Letters of a name that a message quotes."""
-
-app = typer.Typer(
-    name="eutely",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
 
 
 def print_version(wanted: bool) -> None:
@@ -48,7 +43,6 @@ def print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
     version: Annotated[
         bool,
@@ -58,12 +52,29 @@ def root(
     """Name every cell of an animal without a single training label."""
 
 
-for function in COMMANDS:
-    reads = function not in (demo, simulate, atlases, config)
-    measures = function in (extract, check, build, name, annotate, evaluate, compare, match, view)
-    complete = with_images(function) if measures else function
-    app.command()(with_memory_limit(complete) if reads else function)
-app.add_typer(atlas_group)
+def application(names: Iterable[str] = (*COMMANDS, GROUP)) -> typer.Typer:
+    """Return the command line with some commands; their modules are imported, no others."""
+    app = typer.Typer(name="eutely", no_args_is_help=True, pretty_exceptions_enable=False)
+    app.callback()(root)
+    for name in names:
+        module = import_module(f"eutely.cli.{COMMANDS.get(name, name)}")
+        if name == GROUP:
+            app.add_typer(module.group)
+            continue
+        function = getattr(module, name)
+        complete = with_images(function) if name in MEASURES else function
+        command = complete if name in READS_NOTHING else with_memory_limit(complete)
+        app.command(help=help_text(function))(command)
+    return app
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """Return ``app``, the command line with all commands."""
+    if name != "app":
+        raise AttributeError(name)
+    globals()[name] = application()
+    app: typer.Typer = globals()[name]
+    return app
 
 
 def main() -> None:
@@ -73,7 +84,9 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         with stopping(lambda line: say(line, "", err)):
-            app()
+            # Help is about all commands; a command itself needs no other.
+            names = [word for word in sys.argv[1:2] if word in COMMANDS or word == GROUP]
+            (application(names) if names else application())()
     except EutelyError as error:
         say(f"error: {error}", "red", err)
         sys.exit(2)

@@ -131,19 +131,20 @@ def annotate(
     """Name the nuclei of new specimens by an atlas.
 
     Specimens may be mirror images and show a part of the body; the summary says which. Writes
-    DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives, mirrored, one row
-    per nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of all specimens with
-    their coordinates; DIR/look-here-first.csv, the least certain nuclei of each specimen; and
-    DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif, or .ome.zarr
-    with the names for viewers; with --nwb DIR/<specimen>.nwb; with --h5ad AnnData. Tables that were
-    corrected by hand since are kept as .bak; inputs are never replaced. Names of nuclei are not
-    looked at; those of --names are written beside the names found, in the column given.
+    DIR/<specimen>.csv with the columns id, cell, name, confidence, alternatives, contested,
+    mirrored, one row per nucleus, empty where it is unmatched; DIR/annotations.csv, all nuclei of
+    all specimens with their coordinates; DIR/look-here-first.csv, the least certain nuclei of each
+    specimen; and DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif,
+    or .ome.zarr with the names for viewers; with --nwb DIR/<specimen>.nwb; with --h5ad AnnData.
+    Tables that were corrected by hand since are kept as .bak; inputs are never replaced. Names of
+    nuclei are not looked at; those of --names are written beside the names found, in the column
+    given.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
     start_log(verbose, quiet)
     from eutely.io.annotations import check_names, write_annotations, written_files
-    from eutely.io.atlas import open_atlas
+    from eutely.io.atlas import atlas_path, check_file, open_atlas
     from eutely.io.names import with_names
     from eutely.io.nwb_write import check_pynwb
     from eutely.io.pins import read_pins
@@ -174,13 +175,14 @@ def annotate(
         check_pynwb()
         if not any(file.kind == "nwb" for file in files):
             raise EutelyError("--nwb: no input is an NWB file; leave it out")
-    cells = open_atlas(atlas)
+    check_file(atlas_path(atlas))
     known = None if pins is None else read_pins(pins)
     readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
     specimens = [reading.specimen for reading in readings]
     if names is not None:
         specimens = with_names(specimens, names)
     check_names(specimen.name for specimen in specimens)
+    cells = open_atlas(atlas)
     # What is wrong with the input was said above, before imports that take a second.
     from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
     from eutely.tasks.annotate import annotate as annotate_specimens
@@ -214,7 +216,7 @@ def annotate(
             table=table,
             given=names is not None,
         )
-        Stop.kept = f"the tables in {output} are complete"
+        Stop.kept = f"the tables in {output} are complete; the same command writes the rest"
         if h5ad is not None and by_cell is not None:
             about = {"command": command()}
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]

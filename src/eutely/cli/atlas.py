@@ -1,11 +1,21 @@
 """``eutely atlas``: look at, share, import and change atlases; ``eutely atlases``: list them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eutely.cli.common import AtlasFile, Quiet, Verbose, counted, say, start_log
+from eutely.cli.common import (
+    AtlasFile,
+    Quiet,
+    Verbose,
+    atlas_file,
+    counted,
+    help_text,
+    say,
+    start_log,
+)
 from eutely.errors import EutelyError, WriteError
 
 if TYPE_CHECKING:
@@ -20,13 +30,14 @@ group = typer.Typer(
 )
 
 
-def atlases() -> None:
+def atlases(verbose: Verbose = False, quiet: Quiet = False) -> None:
     """List the atlases that have a name; other commands take it in place of a file.
 
     Those of the package, and those in the folders and files of EUTELY_ATLASES.
 
     Example: eutely annotate celegans-l1 worm.tif -o named
     """
+    start_log(verbose, quiet)
     from eutely.io.atlas import known_atlases, read_atlas
 
     for name, path in known_atlases().items():
@@ -42,12 +53,12 @@ def atlases() -> None:
             f"from {counted(atlas.specimens, 'specimen')}")  # fmt: skip
 
 
-@group.command()
-def show(atlas: AtlasFile) -> None:
+def show(atlas: AtlasFile, verbose: Verbose = False, quiet: Quiet = False) -> None:
     """Print what an atlas is, what it holds and where it comes from.
 
     Example: eutely atlas show celegans-l1
     """
+    start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
     from eutely.tasks.atlases import summary
 
@@ -57,15 +68,17 @@ def show(atlas: AtlasFile) -> None:
         say(f"{key:<{width}}  {text}")
 
 
-@group.command()
 def export(
     atlas: AtlasFile,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="New folder.")],
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write an atlas as CSV and JSON, which any program reads; 'import' reads them again.
 
     Example: eutely atlas export celegans-l1 -o celegans-l1
     """
+    start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
     from eutely.io.exchange import export_atlas
 
@@ -73,11 +86,11 @@ def export(
     if output.exists():
         raise WriteError(f"{output} is there already; give -o a new folder")
     export_atlas(content, output)
-    files = "cells.csv, edges.csv, neighbours.csv, description.json"
-    say(f"{counted(len(content), 'cell')} in {output}: {files}")
+    if not quiet:
+        files = "cells.csv, edges.csv, neighbours.csv, description.json"
+        say(f"{counted(len(content), 'cell')} in {output}: {files}")
 
 
-@group.command("import")
 def import_(
     source: Annotated[
         Path,
@@ -91,72 +104,86 @@ def import_(
     specimens: Annotated[
         int, typer.Option(min=1, help="Specimens that means were estimated from.")
     ] = 1,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Make an atlas of files of others.
 
     Example: eutely atlas import atlas_xx_rgb.mat -o head.h5
     """
+    start_log(verbose, quiet)
     from eutely.tasks.atlases import import_atlas
 
     if not source.exists():
         raise EutelyError(f"{source} does not exist")
-    _save(import_atlas(source, part=part, specimens=specimens), output, source)
+    _save(import_atlas(source, part=part, specimens=specimens), output, [source], quiet)
 
 
-@group.command()
 def rename(
     atlas: AtlasFile,
     names: Annotated[
         Path, typer.Argument(metavar="F.csv", help="Columns name (or cell, a number) and new.")
     ],
     output: Output,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Change names of cells.
 
     Example: eutely atlas rename run/atlas.h5 synonyms.csv -o renamed.h5
     """
+    start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
     from eutely.tasks.atlases import new_names, renamed
 
-    _save(renamed(open_atlas(atlas), new_names(names)), output, Path(atlas), names)
+    _save(renamed(open_atlas(atlas), new_names(names)), output, [atlas_file(atlas), names], quiet)
 
 
-@group.command("merge-names")
-def merge_names(atlas: AtlasFile, other: AtlasFile, output: Output) -> None:
+def merge_names(
+    atlas: AtlasFile,
+    other: AtlasFile,
+    output: Output,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
     """Give cells without a name that of the same cell in OTHER; names that are there stay.
 
     Example: eutely atlas merge-names run/atlas.h5 celegans-l1 -o named.h5
     """
+    start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
     from eutely.tasks.atlases import merge_names as merged_names
 
     merged = merged_names(open_atlas(atlas), open_atlas(other))
-    _save(merged.atlas, output, Path(atlas), Path(other))
+    _save(merged.atlas, output, [atlas_file(atlas), atlas_file(other)], quiet)
+    if quiet:
+        return
     say(f"{counted(merged.added, 'name')} added")
     if merged.differing:
         some = ", ".join(f"{mine} ({theirs})" for mine, theirs in [*merged.differing.items()][:5])
         say(f"{counted(len(merged.differing), 'cell')} with another name there, kept: {some}")
 
 
-@group.command()
 def subset(
     atlas: AtlasFile,
     patterns: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="Names, or patterns such as 'AV*'.")
     ],
     output: Output,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Keep some cells of an atlas.
 
     Example: eutely atlas subset celegans-adult-head 'AV*' RID -o some.h5
     """
+    start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
     from eutely.tasks.atlases import subset as cells_of
 
-    _save(cells_of(open_atlas(atlas), patterns), output, Path(atlas))
+    _save(cells_of(open_atlas(atlas), patterns), output, [atlas_file(atlas)], quiet)
 
 
-@group.command()
 def describe(
     atlas: AtlasFile,
     words: Annotated[
@@ -178,21 +205,24 @@ def describe(
     if wrong is not None:
         raise EutelyError(f"'{wrong}': expected KEY=TEXT, like 'stage=L1 larva'")
     described = open_atlas(atlas).described(**{key: text.strip() for key, _, text in pairs})
-    _save(described, output, Path(atlas))
+    _save(described, output, [atlas_file(atlas)], quiet)
 
 
-def _save(atlas: "Atlas", output: Path, *read: Path) -> None:
-    """Write an atlas to a new file, or over one with the same names; inputs are not replaced."""
-    from eutely.cli.naming import names_in
+def _save(atlas: "Atlas", output: Path, read: Sequence[Path], quiet: bool) -> None:
+    """Write an atlas; one there with other content is kept, and inputs are not replaced."""
+    from eutely.cli.naming import keep_atlas
     from eutely.io.atlas import write_atlas
-    from eutely.io.whole import keep_copy
     from eutely.io.written import refuse_to_replace
 
     if output.is_dir():
         raise WriteError(f"{output} is a folder; give a file, like {output / 'atlas.h5'}")
     refuse_to_replace([output], [path for path in read if path.exists()])
-    before = names_in(output)
-    if any(before) and before != atlas.names:
-        say(f"{output} had other names; it is kept as {keep_copy(output).name}")
+    keep_atlas(output, atlas)
     write_atlas(atlas, output)
-    say(f"{counted(len(atlas), 'cell')}, {sum(map(bool, atlas.names))} named, in {output}")
+    if not quiet:
+        say(f"{counted(len(atlas), 'cell')}, {sum(map(bool, atlas.names))} named, in {output}")
+
+
+for function in (show, export, import_, rename, merge_names, subset, describe):
+    name = function.__name__.strip("_").replace("_", "-")
+    group.command(name, help=help_text(function))(function)

@@ -121,11 +121,16 @@ def build(
         raise EutelyError("--pins and --no-pins exclude each other; give one of them")
     known = {} if no_pins else None if pins is None else read_pins(pins)
     # What is wrong with the input was said above, before imports that take a second.
+    from eutely.cli.warm import warmed
     from eutely.tasks.build import build as build_atlas
 
     Stop.kept = f"{output} keeps its finished steps: the same command continues"
     plan = "named" if supervised else settings.method
-    with run_folder(output, command(), force) as run, progress_of(plan, quiet) as progress:
+    with (
+        warmed("estimates"),
+        run_folder(output, command(), force) as run,
+        progress_of(plan, quiet) as progress,
+    ):
         built = build_atlas(
             specimens,
             run,
@@ -193,6 +198,7 @@ def demo(
     """
     start_log(verbose, quiet)
     import eutely
+    from eutely.cli.naming import keep_atlas
     from eutely.evaluation import evaluation, score
     from eutely.io.annotations import write_annotations
     from eutely.io.atlas import write_atlas
@@ -212,6 +218,7 @@ def demo(
     with progress_of("match", quiet) as progress:
         report(f"{len(built.atlas)} cells found without any name: {run / 'atlas.h5'}")
         atlas = eutely.name(built.atlas, train[:NAMED], workers=workers, progress=progress)
+        keep_atlas(named, atlas)
         write_atlas(atlas, named)
         report(f"{sum(map(bool, atlas.names))} cells named after {NAMED} specimens: {named}")
         annotations = eutely.annotate(atlas, new, workers=workers, progress=progress)

@@ -75,7 +75,7 @@ def check(
 
     if json_file is not None:
         refuse_to_replace([json_file], files_read(inputs, names))
-        refuse_other_kind(json_file)
+        refuse_other_kind(json_file, ["specimens", "oddities"])
     known = None if atlas is None else open_atlas(atlas)
     found = survey_inputs(inputs, voxel_size, quiet)
     readings = list(found.readings)
@@ -123,6 +123,7 @@ def find_oddities(
 ) -> "list[Oddity]":
     """Return all oddities of nuclei, volumes and specimens."""
     from eutely.tasks.check import (
+        NO_LABELS,
         odd_handedness,
         odd_nuclei,
         odd_specimens,
@@ -130,9 +131,12 @@ def find_oddities(
         odd_volume,
     )
 
-    oddities = [odd for reading in readings for odd in odd_nuclei(reading.specimen)]
+    oddities = []
     for reading, known in zip(readings, facts, strict=True):
-        oddities += odd_volume(known, reading.voxel_size)
+        whole = list(odd_volume(known, reading.voxel_size))
+        oddities += whole
+        if NO_LABELS not in {odd.kind for odd in whole}:  # each nucleus would be odd
+            oddities += odd_nuclei(reading.specimen)
         oddities += odd_units(known, atlas)
     oddities += odd_specimens(facts)
     return oddities + list(odd_handedness([reading.specimen for reading in readings]))
@@ -147,12 +151,19 @@ def row(reading: "Reading", facts: "Facts") -> list[str]:
         str(facts.named),
         facts.unit,
         "-" if size is None else "x".join(f"{side:.3g}" for side in size),
-        *(f"{length:.4g}" for length in facts.extent),
-        f"{facts.neighbour:.3g}",
-        "-" if math.isnan(facts.radius) else f"{facts.radius:.3g}",
+        *(rounded(length, 4) for length in facts.extent),
+        rounded(facts.neighbour, 3),
+        rounded(facts.radius, 3),
         "-" if facts.head is None else direction(facts.head),
-        "-" if math.isnan(facts.head_margin) else f"{facts.head_margin:.2g}",
+        rounded(facts.head_margin, 2),
     ]
+
+
+def rounded(value: float, digits: int) -> str:
+    """Return a number with so many digits, a large one as a whole number; "-" where unknown."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.0f}" if 10**digits <= abs(value) < math.inf else f"{value:.{digits}g}"
 
 
 def direction(vector: Sequence[float]) -> str:

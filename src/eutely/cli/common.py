@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -122,6 +123,17 @@ def with_memory_limit(command: Callable[..., None]) -> Callable[..., None]:
     return limited
 
 
+def help_text(command: Callable[..., None]) -> str:
+    """Return the help of a command: each paragraph of its docstring as one line.
+
+    The terminal breaks lines; examples stay on lines of their own.
+    """
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(
+        text if text.startswith("Example:") else " ".join(text.split("\n")) for text in paragraphs
+    )
+
+
 class LogLines(logging.Handler):
     """Prints each message of the log as one line, however long, on standard error."""
 
@@ -149,7 +161,13 @@ def start_log(verbose: bool, quiet: bool) -> None:
 
 
 def say(line: str, style: str = "", console: Console = out) -> None:
-    """Print a line literally: no markup, no colours for numbers, no line breaks added."""
+    """Print a line literally: no markup, no colours for numbers.
+
+    A terminal gets line breaks between words, where the line is too long for it; what reads the
+    output of a pipe gets one line, and no path is ever broken.
+    """
+    if console.is_terminal and len(line) > console.width:
+        line = fill(line, console.width, break_long_words=False, break_on_hyphens=False)
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -112,13 +112,23 @@ def curate(
             f"{error.name} is missing; install the extra: pip install 'eutely[curate]' (in a "
             "checkout: pip install '.[curate]')"
         ) from None
-    from eutely.curate.folder import FILES, LOCK, Files, annotate_into, open_material, write_files
+    from eutely.curate.folder import (
+        FILES,
+        LOCK,
+        Files,
+        annotate_into,
+        open_material,
+        read_files,
+        specimen_names,
+        write_files,
+    )
     from eutely.curate.session import Session
     from eutely.curate.slices import images_of
     from eutely.io.atlas import open_atlas
     from eutely.io.read import sources, voxel_triple
     from eutely.io.written import refuse_folder
     from eutely.store.folder import locked
+    from eutely.tasks.outputs import read_report_atlas
 
     new = len(given) > 1
     folder = output if new else given[0]
@@ -146,12 +156,11 @@ def curate(
         pictures = {} if image is None else images_of(image, names)
         files = Files(volumes, pictures, voxel_triple(parse_voxel_size(voxel_size)))
     else:
-        material = open_material(folder)
-        atlas = material.atlas
+        atlas = read_report_atlas(folder)
         if image is not None:
-            pictures = images_of(image, [one.name for one in material.shown])
-            files = Files(material.files.volumes, pictures, material.files.voxel_size)
-            write_files(folder / FILES, files)
+            pictures = images_of(image, specimen_names(folder))
+            known = read_files(folder / FILES)
+            write_files(folder / FILES, Files(known.volumes, pictures, known.voxel_size))
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / LOCK):
         desk = Desk(atlas, until)

@@ -123,7 +123,7 @@ def transfer(
     read = [truth, predicted, *([] if names is None else [names])]
     refuse_to_replace([output, *([] if json_file is None else [json_file])], read)
     if json_file is not None:
-        refuse_other_kind(json_file)
+        refuse_other_kind(json_file, ["missed_ids", "spurious_ids"])
     size = parse_voxel_size(voxel_size)
     true, guess = read_single(truth, size), read_single(predicted, size)
     if names is not None:

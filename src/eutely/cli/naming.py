@@ -3,7 +3,7 @@
 import json
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,6 +28,9 @@ from eutely.cli.common import (
     threads_or_dask,
 )
 from eutely.errors import ReadError, WriteError
+
+if TYPE_CHECKING:
+    from eutely.atlas import Atlas
 
 log = logging.getLogger("eutely")
 
@@ -66,24 +69,19 @@ def name(
     """
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas, write_atlas
-    from eutely.io.whole import keep_copy
     from eutely.io.written import refuse_to_replace
 
     target = named_file(atlas, output)
     run_on = threads_or_dask(workers, dask)
     unnamed = open_atlas(atlas)
     refuse_to_replace([target], files_read(inputs, names))
-    before = names_in(target)
+    atlas_at(target)  # another kind of file is refused before any work
     specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
     from eutely.tasks.evaluate import name as name_cells  # after errors: it is slow
 
     with progress_of("match", quiet) as progress:
         named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
-    if any(before) and before != named.names:
-        log.warning(
-            "%s had %s already, which are replaced; it is kept as %s",
-            target, counted(sum(map(bool, before)), "name"), keep_copy(target).name,
-        )  # fmt: skip
+    keep_atlas(target, named)
     write_atlas(named, target)
     if not quiet:
         say(
@@ -92,16 +90,38 @@ def name(
         )
 
 
-def names_in(target: Path) -> tuple[str, ...]:
-    """Return the names of the atlas that is about to be replaced; () where there is none."""
+def atlas_at(target: Path) -> "Atlas | None":
+    """Return the atlas that is about to be replaced; None where there is none."""
     from eutely.io.atlas import read_atlas
 
     if not target.exists():
-        return ()
+        return None
     try:
-        return read_atlas(target).names
+        return read_atlas(target)
     except ReadError as error:
         raise WriteError(f"{target} is there already and is no atlas; give -o another") from error
+
+
+def keep_atlas(target: Path, atlas: "Atlas") -> None:
+    """Keep a copy of the atlas at ``target`` if the new one lacks a name, a word or its cells."""
+    import numpy as np
+
+    from eutely.io.whole import keep_copy
+
+    before = atlas_at(target)
+    if before is None:
+        return
+    same = len(before) == len(atlas) and np.array_equal(before.means, atlas.means)
+    pairs = zip(before.names, atlas.names, strict=False)
+    if not same:
+        what = f"another atlas of {counted(len(before), 'cell')}, which is"
+    elif any(old and old != new for old, new in pairs):
+        what = f"{counted(sum(map(bool, before.names)), 'name')} already, which are"
+    elif any(atlas.provenance.get(key) != text for key, text in before.provenance.items()):
+        what = "another description, which is"
+    else:
+        return
+    log.warning("%s had %s replaced; it is kept as %s", target, what, keep_copy(target).name)
 
 
 def named_file(atlas: str, output: Path | None) -> Path:
@@ -142,16 +162,17 @@ def evaluate(
     Example: eutely evaluate run/atlas.h5 named_worms/ --json accuracy.json
     """
     start_log(verbose, quiet)
-    from eutely.io.atlas import open_atlas
+    from eutely.io.atlas import atlas_path, check_file, open_atlas
     from eutely.io.whole import write_text
     from eutely.io.written import refuse_other_kind, refuse_to_replace
 
     if json_file is not None:
         refuse_to_replace([json_file], files_read(inputs, names, atlas_file(atlas)))
-        refuse_other_kind(json_file)
+        refuse_other_kind(json_file, ["accuracy", "specimens"])
     run_on = threads_or_dask(workers, dask)
-    named = open_atlas(atlas)
+    check_file(atlas_path(atlas))
     specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+    named = open_atlas(atlas)
     from eutely.tasks.evaluate import evaluate as evaluate_specimens  # after errors: it is slow
 
     with progress_of("match", quiet) as progress:

@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.progress import BarColumn, Progress, TextColumn
-
 from eutely.execute import PART
 
 if TYPE_CHECKING:
@@ -240,6 +238,8 @@ def watched(plan: Sequence[Step], console: Console, quiet: bool) -> Iterator[Cal
 
 @contextmanager
 def _line(watch: Watch, console: Console) -> Iterator[Callback]:
+    from rich.progress import BarColumn, Progress, TextColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=6))
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(watch.line(), total=1.0)
@@ -290,7 +290,7 @@ def _plain_lines(watch: Watch, console: Console) -> Callback:
 class Stop:
     """What Ctrl-C leaves behind, and how to go on; each command says it where it begins work."""
 
-    kept = "nothing was written"
+    kept = "nothing was written; the same command begins again"
 
 
 @contextmanager

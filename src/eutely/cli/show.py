@@ -19,6 +19,7 @@ from eutely.cli.common import (
     say,
     start_log,
 )
+from eutely.cli.progress import Stop
 
 if TYPE_CHECKING:
     from eutely.atlas import Atlas
@@ -130,6 +131,7 @@ def report(
 
     atlas, content = read_report(run)
     write_page(run, atlas, content)
+    Stop.kept = f"{run / PAGE} is complete; the same command draws the figures"
     written = [str(run / PAGE)]
     if figures is not None:
         with progress_of("figures", quiet) as progress:
@@ -142,17 +144,17 @@ def report(
 def write_figures(
     folder: Path, atlas: "Atlas", report: "Report", progress: "Progress | None" = None
 ) -> None:
-    """Write every figure for which the report contains data."""
-    from eutely.io.whole import whole
+    """Write every figure for which the report has data; figures changed by hand are kept."""
+    from eutely.io.written import tables_in
     from eutely.plots.draw import all_figures, encoded
 
     figures = all_figures(atlas, report)
-    for number, (name, figure) in enumerate(figures.items()):
-        if progress is not None:
-            progress("drawing figures", number, len(figures), name)
-        for kind in ("svg", "pdf"):
-            with whole(folder / f"{name}.{kind}") as aside:
-                aside.write_bytes(encoded(figure, kind))
+    with tables_in(folder) as aside:
+        for number, (name, figure) in enumerate(figures.items()):
+            if progress is not None:
+                progress("drawing figures", number, len(figures), name)
+            for kind in ("svg", "pdf"):
+                (aside / f"{name}.{kind}").write_bytes(encoded(figure, kind))
 
 
 def config(
@@ -166,11 +168,14 @@ def config(
     reference: Annotated[
         bool, typer.Option("--reference", help="Print the table of all settings (Markdown).")
     ] = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Print all settings as a commented TOML file.
 
     Example: eutely config --preset paper > settings.toml
     """
+    start_log(verbose, quiet)
     from eutely import config as settings
     from eutely.io.config import load_config
 

@@ -19,7 +19,7 @@ from eutely.specimen import Specimen
 
 Array = NDArray[np.float64]
 
-ANNOTATED = ("cell", "confidence", "contested", "mirrored")
+ANNOTATED = ("cell", "confidence", "contested", "mirrored", "view")
 """Columns of annotated tables that are no property of a nucleus."""
 
 SHARED = 0.5

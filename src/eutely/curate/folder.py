@@ -26,6 +26,7 @@ from eutely.tasks.annotate import Handedness, annotate
 from eutely.tasks.outputs import (
     pins_listed,
     read_report,
+    read_report_atlas,
     report_of_annotations,
     write_annotated_page,
 )
@@ -78,7 +79,7 @@ class Material:
     files
         volumes and images.
     report
-        what the page of the folder shows.
+        what the page of the folder showed before any correction.
     """
 
     path: Path
@@ -92,19 +93,25 @@ class Material:
 
 def open_material(path: Path) -> Material:
     """Read a folder of annotations or of a run."""
-    atlas, report = read_report(path)
+    atlas = read_report_atlas(path)
+    tables = _tables(path)
+    report = _first(path, _key(atlas, tables)) or read_report(path)[1]
     if not report.specimens:
         raise ReadError(f"{path} holds no specimens; annotate some first")
-    first = _first(path, atlas, report)
+    ids = {one.name: one.ids.tolist() for one in report.specimens}
+    specimens = {
+        name: specimen
+        for name, specimen in tables.items()
+        if ids.get(name) == specimen.ids.tolist()
+    }
     return Material(
-        path,
-        report.kind,
-        atlas,
-        first,
-        _specimens(path, first),
-        read_files(path / FILES),
-        report,
+        path, report.kind, atlas, report.specimens, specimens, read_files(path / FILES), report
     )
+
+
+def specimen_names(path: Path) -> list[str]:
+    """Return the names of the specimens in a folder."""
+    return [shown.name for shown in read_report(path)[1].specimens]
 
 
 def annotate_into(
@@ -147,6 +154,7 @@ def write_results(material: Material, shown: Sequence[Shown], pins: Path) -> Non
     write_annotations(annotations, atlas.names, material.path, specimens=specimens)
     listed = pins_listed(read_pins(pins) if pins.exists() else None, specimens)
     report = replace(material.report, specimens=tuple(shown), pins=listed, evaluation=None)
+    _keep_first(material)
     write_annotated_page(material.path, atlas, report)
 
 
@@ -191,30 +199,31 @@ def read_files(path: Path) -> Files:
         raise ReadError(f"{path} is damaged ({error}); delete it to go on without it") from error
 
 
-def _first(path: Path, atlas: Atlas, report: Report) -> tuple[Shown, ...]:
-    """Return the specimens before any correction; kept aside when a folder is first opened."""
-    key = digest({"atlas": pack(atlas).digest, "names": [one.name for one in report.specimens]})
-    file = path / FIRST
-    if file.exists():
-        try:
-            kept, of = unpack(read_record(file), tuple[Report, str])
-        except (EutelyError, ValueError, KeyError, TypeError):
-            of = ""
-        if of == key:
-            return tuple(kept.specimens)
-    if report.kind == "annotate":  # a run is not changed by curating it
-        write_record(file, pack((report, key)))
-    return report.specimens
+def _first(path: Path, key: str) -> Report | None:
+    """Return the report before any correction, if it was kept aside."""
+    try:
+        report, of = unpack(read_record(path / FIRST), tuple[Report, str])
+    except (EutelyError, ValueError, KeyError, TypeError):
+        return None
+    return report if of == key else None
 
 
-def _specimens(path: Path, shown: Sequence[Shown]) -> dict[str, Specimen]:
+def _keep_first(material: Material) -> None:
+    """Keep the report before any correction, before it is written again."""
+    key = _key(material.atlas, material.specimens)
+    write_record(material.path / FIRST, pack((material.report, key)))
+
+
+def _key(atlas: Atlas, specimens: Mapping[str, Specimen]) -> str:
+    """Return what tells folders of other specimens or another atlas apart."""
+    nuclei = {name: specimens[name].centroids for name in sorted(specimens)}
+    return digest({"atlas": pack(atlas).digest, "nuclei": nuclei})
+
+
+def _tables(path: Path) -> dict[str, Specimen]:
     """Read the coordinates and features of annotated specimens from the table of all of them."""
     table = next((path / f"{ALL}{end}" for end in (".csv", ".parquet")
                   if (path / f"{ALL}{end}").exists()), None)  # fmt: skip
     if table is None:
         return {}
-    ids = {one.name: one.ids.tolist() for one in shown}
-    found = {specimen.name: specimen.without_names() for specimen in read(table)}
-    return {
-        name: specimen for name, specimen in found.items() if ids.get(name) == specimen.ids.tolist()
-    }
+    return {specimen.name: specimen.without_names() for specimen in read(table)}

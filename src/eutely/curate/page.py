@@ -18,7 +18,7 @@ OWN = ("scene", "slices", "card", "queue", "main")
 
 ASSETS = {
     **{f"{name}.js": "eutely.report" for name in SHARED},
-    **{f"{name}.js": "eutely.curate" for name in OWN},
+    **{f"{name}.js": "eutely.curate" for name in ("start", *OWN)},
     "style.css": "eutely.report",
     "curate.css": "eutely.curate",
 }

@@ -16,6 +16,7 @@ from eutely.arrays import longer
 from eutely.config.model import Estimate
 from eutely.costs.grid import Grid, grid_of, shell
 from eutely.estimate.gaussians import Gaussians, robust_gaussians
+from eutely.estimate.small import eliminate
 from eutely.kernel import inner, kernel
 
 CLIP = 5.0
@@ -133,7 +134,7 @@ def _square_roots(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @inner
-def block(moved: Any, i: int, j: int, out: Any) -> None:
+def block(moved: Any, i: Any, j: Any, out: Any) -> None:
     """Write the joint covariance of two cells to ``out`` (3, 3)."""
     strength, length, fade = moved.weights[0], moved.weights[1], moved.weights[2]
     shrinkage = moved.weights[3]
@@ -216,7 +217,7 @@ def _predictive(moved: Any, most: int) -> Any:
             count, reach = shell(moved.grid, moved.grid.points[i], radius, near)
             radius += 1
             for at in range(count):
-                j = near[at]
+                j = np.int64(near[at])
                 if j == i:
                     continue
                 block(moved, i, j, out)
@@ -258,7 +259,7 @@ def _roomier(blocks: Any, size: int) -> Any:
 
 
 @inner
-def _insert(cells: Any, best: Any, known: int, cell: int, value: float) -> int:
+def _insert(cells: Any, best: Any, known: int, cell: Any, value: float) -> int:
     """Insert a cell into a list of the best, highest value first; return how many there are."""
     at = known
     if known == len(best):
@@ -284,16 +285,17 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
     predictors = np.empty((m, k, 3, 3))
     conditionals = np.empty((m, 3, 3))
     others = np.empty((3 * k, 3 * k))
-    cross, weights = np.empty((3 * k, 3)), np.empty((3 * k, 3))
+    cross = np.empty((3 * k, 3))
+    weights = np.empty((3 * k, 3))
     out = np.empty((3, 3))
     position = np.full(m, -1, np.int64)
     for i in range(m):
         for p in range(k):
-            j = chosen[i, p]
+            j = np.int64(chosen[i, p])
             for at in range(starts[j], starts[j + 1]):
                 position[near[at]] = at
             for q in range(-1, k):
-                other = chosen[i, q] if q >= 0 else i
+                other = np.int64(chosen[i, q]) if q >= 0 else i
                 if 0 <= q < p:
                     continue
                 if position[other] >= 0:
@@ -312,14 +314,14 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
             for at in range(starts[j], starts[j + 1]):
                 position[near[at]] = -1
         block(moved, i, i, out)
-        for p in range(3 * k):
+        for a in range(3 * k):
             for b in range(3):
-                weights[p, b] = cross[p, b]
-        _solve(others, weights)
-        for p in range(3 * k):
-            for a in range(3):
-                for b in range(3):
-                    out[a, b] -= weights[p, a] * cross[p, b]
+                weights[a, b] = cross[a, b]
+        eliminate(others, weights)
+        for a in range(3):
+            for b in range(3):
+                for c in range(3 * k):
+                    out[a, b] -= weights[c, a] * cross[c, b]
         for p in range(k):
             for a in range(3):
                 for b in range(3):
@@ -328,27 +330,3 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
             for b in range(3):
                 conditionals[i, a, b] = (out[a, b] + out[b, a]) / 2
     return predictors, conditionals
-
-
-@inner
-def _solve(matrix: Any, right: Any) -> None:
-    """Replace ``right`` (n, 3) by the solution; ``matrix`` (n, n) is a covariance, and changed.
-
-    Elimination without pivots, row by row of the upper triangle: half the work of a general one.
-    """
-    n = len(matrix)
-    for j in range(n):
-        row = matrix[j]
-        for i in range(j + 1, n):
-            factor = row[i] / row[j]
-            below = matrix[i]
-            for k in range(i, n):
-                below[k] -= factor * row[k]
-            for c in range(3):
-                right[i, c] -= factor * right[j, c]
-    for j in range(n - 1, -1, -1):
-        for c in range(3):
-            total = right[j, c]
-            for k in range(j + 1, n):
-                total -= matrix[j, k] * right[k, c]
-            right[j, c] = total / matrix[j, j]

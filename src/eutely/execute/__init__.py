@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from threadpoolctl import threadpool_limits
-
 from eutely.errors import ExecuteError
-from eutely.execute.cluster import open_dask
 from eutely.execute.protocol import Done, Executor, Progress, silent
 from eutely.execute.reporting import PART, Reporting
 from eutely.execute.threads import Threads, cores
@@ -36,6 +33,10 @@ def open_executor(workers: int | str | None = None) -> Iterator[Executor]:
     """
     if isinstance(workers, int) and workers < 1:
         raise ExecuteError(f"workers is {workers}, expected at least 1")
+    from threadpoolctl import threadpool_limits  # not before there is work: errors come first
+
+    from eutely.execute.cluster import open_dask
+
     with threadpool_limits(limits=1, user_api="blas"):
         if isinstance(workers, str):
             with open_dask(workers) as executor:

@@ -2,8 +2,8 @@
 
 Bringing a specimen to the usual length and width would stretch a part over the whole. So whole
 specimens make a first mean, in which the view of each other specimen is searched: its place, scale
-and handedness. Those that fit are added to the mean, and the rest is tried again, until no further
-one fits.
+and handedness. Those that fit, and whose handedness is clear, are added to the mean. In that better
+mean all parts are placed again; then those that still do not fit, until no further one fits.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.errors import EutelyError
-from eutely.estimate import independent_gaussians, robust_gaussians
+from eutely.estimate import Gaussians, independent_gaussians, robust_gaussians
 from eutely.features import cell_means
 from eutely.find.hands import DOUBTFUL, mirror_images, most_are, turned, with_signs
 from eutely.find.refine.grow import settled
-from eutely.find.refine.rounds import linear_round, nuclei_as_cells
+from eutely.find.refine.rounds import fit_of, linear_round, nuclei_as_cells, specimens_of
 from eutely.fit.choose import settle_view
 from eutely.fit.evidence import ASYMMETRIC, PLACED, asymmetry, is_mirrored, support
 from eutely.fit.model import Model, joint_model
+from eutely.fit.place import match_jointly
 from eutely.fit.view import Unposed
 from eutely.frame import Body, Frame, Points, Posed
 from eutely.geometry import spacing
@@ -51,17 +52,40 @@ ROUNDS = 2
 PASSES = 3
 """Times that specimens which did not fit are tried again, in a mean that has grown."""
 
+SHARE = 0.15
+"""Share of the support of the first specimens by which others must do better than `PLACED`: those
+that show another part of the body fit the mean nowhere, and by chance a little."""
+
 HANGING = 0.5
-"""Share of the specimens that must fit together."""
+"""Share of the specimens, and more, that must fit together."""
 
 
 class View(NamedTuple):
-    """Where a specimen fits: (n, 3), how well, whether mirrored, and whether it is a part."""
+    """Where a specimen fits.
+
+    Attributes
+    ----------
+    posed
+        (n, 3), its nuclei there.
+    support
+        see `eutely.fit.evidence.support`.
+    mirrored, part
+        whether it is a mirror image, and whether it shows a part of the body.
+    evidence
+        log-likelihood by which each of the means so far prefers the mirror image.
+    """
 
     posed: Points
     support: float
     mirrored: bool
     part: bool
+    evidence: tuple[float, ...] = ()
+
+    @property
+    def clear(self) -> bool:
+        """Whether its handedness is clear; also where it cannot be compared."""
+        enough = DOUBTFUL * np.sqrt(len(self.posed))
+        return not self.evidence or bool(abs(np.mean(self.evidence)) >= enough)
 
 
 def stand_together(run: Run, frame: Frame, sizes: NDArray[np.float64], *, known: bool) -> Frame:
@@ -101,7 +125,10 @@ def possible_parts(frame: Frame, sizes: NDArray[np.float64], *, known: bool) -> 
     if known:
         apart = np.maximum(apart, np.maximum(np.abs(length), np.abs(width)))
     parts = ~complete | (apart >= ODD_SHAPE)
-    return np.asarray(parts | (counts < NEARLY * most) if parts.any() else parts)
+    if parts.any():
+        parts |= counts < NEARLY * most
+        parts[np.argmax(counts)] &= not parts.all()  # the most complete one to start from
+    return np.asarray(parts)
 
 
 @step("refine.common", "refine.rare", "estimate")
@@ -114,32 +141,50 @@ def in_their_places(
 ) -> Frame:
     """Place the specimens that may be ``parts`` (N,) in the mean of the others."""
     frame = _resized(frame, sizes, ~parts)
-    placed, left = np.flatnonzero(~parts).tolist(), np.flatnonzero(parts).tolist()
+    placed, tried = np.flatnonzero(~parts).tolist(), np.flatnonzero(parts).tolist()
     mirrored = np.zeros(len(frame), bool)
     settings = context.settings.estimate
     mirrored[placed] = mirror_images(frame.subset(placed), settings, context.executor)
-    frame = with_signs(frame, mirrored)
+    before = frame = with_signs(frame, mirrored)
+    most = sorted(placed, key=lambda one: -len(frame.specimens[one]))
+    first = frame.specimens[most[0]]
+    start = nuclei_as_cells(first.poses[0], frame.body.spacing), np.nan_to_num(first.scores)
+    least = PLACED
+    seen: dict[int, View] = {}
     for number in range(PASSES):
-        most = sorted(placed, key=lambda one: -len(frame.specimens[one]))
         founders = sorted(placed if number else most[:FOUNDERS])
-        cells, model = _mean(frame.subset(founders), founders.index(most[0]), context)
+        cells, model = _mean(frame.subset(founders), start, context)
+        start = Gaussians(model.means, model.centres.covariances), model.features
         shows = len(founders) >= FEWEST_FOUNDERS and asymmetry(model, cells.seen()) >= ASYMMETRIC
         hands = (False, True) if shows else (False,)
-        items = [(frame.specimens[one], hands, known) for one in left]
-        views = zip(left, context.executor.map(_viewed, items, shared=(model,)), strict=True)
-        fits = {one: view for one, view in views if view.support > PLACED}
-        frame = _with_views(frame, fits)
-        placed, left = sorted([*placed, *fits]), [one for one in left if one not in fits]
+        if number == 0 and len(founders) > 1:
+            least += SHARE * max(_usual_support(model, cells), 0.0)
+        items = [
+            (before.specimens[one], hands, known, seen[one].evidence if one in seen else ())
+            for one in tried
+        ]
+        views = zip(tried, context.executor.map(_viewed, items, shared=(model,)), strict=True)
+        seen |= dict(views)
+        # Those of clear handedness come first: the others are judged by a better mean.
+        fits = {
+            one: seen[one]
+            for one in tried
+            if seen[one].support > least and (number or seen[one].clear)
+        }
+        frame = _with_views(before, frame, fits)
+        placed = sorted({*placed, *fits})
         log.info("%d of %d specimens fit each other", len(placed), len(frame))
-        if not left or not fits:
+        if number:  # all parts are placed again in the mean of all, then what is in doubt
+            tried = [one for one in tried if one not in fits or not seen[one].clear]
+        if not tried:
             break
-    _check_hanging(len(left), len(frame))
+    _check_hanging(len(frame) - len(placed), len(frame))
     return _as_most(frame)
 
 
 def _check_hanging(left: int, total: int) -> None:
     """Warn of specimens that fit nowhere; raise an error if these are most."""
-    if left > (1 - HANGING) * total:
+    if left >= (1 - HANGING) * total:
         raise EutelyError(
             f"the specimens do not hang together: {left} of {total} do not fit the others; a "
             "cohort of partial specimens needs some that show most of the body"
@@ -174,13 +219,17 @@ def _resized(frame: Frame, sizes: NDArray[np.float64], whole: NDArray[np.bool_])
     return replace(frame, specimens=specimens, body=Body(size, distance, frame.body.smooth))
 
 
-def _mean(frame: Frame, first: int, context: Context) -> tuple[Cells, Model]:
-    """Return the cells of some specimens, from the nuclei of one and what others add to them."""
+def _mean(
+    frame: Frame, start: tuple[Gaussians, NDArray[np.float64]], context: Context
+) -> tuple[Cells, Model]:
+    """Return the cells of some specimens: those to start from, and what others add to them.
+
+    ``start`` are Gaussians of places and mean scores (m, d), from which a single specimen has all.
+    """
     settings: Estimate = context.settings.estimate
     posed = tuple(specimen.poses[0] for specimen in frame.specimens)
     cells = Cells(posed, posed, (), frame.scores, frame.body, frame.parts)
-    means = nuclei_as_cells(posed[first], frame.body.spacing)
-    scores = np.nan_to_num(frame.scores[first])
+    means, scores = start
     if len(frame) == 1:
         cells = cells.with_nuclei(np.arange(len(posed[0]), dtype=np.int32)[None])
     for _ in range(ROUNDS if len(frame) > 1 else 0):
@@ -191,31 +240,39 @@ def _mean(frame: Frame, first: int, context: Context) -> tuple[Cells, Model]:
     return cells, model._replace(complete=True)
 
 
-def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool]) -> View:
-    """Search the view of one specimen."""
-    specimen, hands, known = item
+def _usual_support(model: Model, cells: Cells) -> float:
+    """Return the median support of the specimens that a mean was found from."""
+    fits = (match_jointly(model, fit_of(model, row), refits=1) for row in specimens_of(cells))
+    return float(np.median([support(model, fit, fit.posed) for fit in fits]))
+
+
+def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool, tuple[float, ...]]) -> View:
+    """Search the view of one specimen; its handedness is that which all means so far prefer.
+
+    A single mean may prefer either by chance.
+    """
+    specimen, hands, known, evidence = item
     points = specimen.unstretched()
     length, width = np.log(specimen.stretch).tolist()
     apart = [length - width, length, width] if known else [length - width]
     whole = max(map(abs, apart)) < ODD_SHAPE
     unposed = Unposed(points, 1.0 if known else None, whole, hands)
     fit = settle_view(model, specimen, unposed)
-    clear = fit.mirror is None or fit.mirror >= DOUBTFUL * np.sqrt(len(points))
-    if is_mirrored(points, fit.posed) and not clear:
-        fit = settle_view(model, specimen, unposed._replace(hands=(False,)))
-    return View(
-        fit.posed,
-        support(model, fit, points),
-        is_mirrored(points, fit.posed),
-        fit.view is not None,
-    )
+    if fit.mirror is not None:
+        evidence = (*evidence, fit.mirror)
+        mirrored = bool(np.mean(evidence) > 0)
+        if is_mirrored(points, fit.posed) != mirrored:
+            fit = settle_view(model, specimen, unposed._replace(hands=(mirrored,)))
+    mirrored = is_mirrored(points, fit.posed)
+    placed = support(model, fit, points)
+    return View(fit.posed, placed, mirrored, fit.view is not None, evidence)
 
 
-def _with_views(frame: Frame, views: dict[int, View]) -> Frame:
-    """Return the frame with specimens in their views."""
+def _with_views(before: Frame, frame: Frame, views: dict[int, View]) -> Frame:
+    """Return the frame with specimens in their views, which are maps of those ``before``."""
     specimens = list(frame.specimens)
     for number, view in views.items():
-        specimen = specimens[number]
+        specimen = before.specimens[number]
         points = specimen.unstretched()
         if not view.part:
             specimens[number] = turned(specimen) if view.mirrored else specimen

@@ -32,7 +32,7 @@ from eutely.fit.place import (
     warp_pose,
 )
 from eutely.fit.poses import RIVAL, plausible_poses
-from eutely.fit.soft import WARP_COOLING, soft_warp
+from eutely.fit.soft import FIRST_COOLING, soft_warp
 from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign
@@ -103,8 +103,12 @@ def match_part(model: Model, specimen: Posed) -> Fit:
 
 
 def settle_view(model: Model, specimen: Posed, unposed: Unposed) -> Fit:
-    """Find the view and handedness that fit best, each cell by itself; see `place_in_view`."""
-    return _whole_or_part(model, specimen, unposed, None)
+    """Find the view and handedness that fit best, each cell by itself; see `place_in_view`.
+
+    Views are searched in any case: the mean of few specimens is so wide that a part which is
+    stretched over the whole body leaves hardly any nucleus over.
+    """
+    return _whole_or_part(model, specimen, unposed, None, doubt=True)
 
 
 def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
@@ -143,13 +147,17 @@ def match_around(model: Model, fit: Fit, pins: Pins, terms: PairCosts | None) ->
     )
 
 
-def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) -> Fit:
-    """Return the best fit, each cell by itself; views are searched unless all of it is clear."""
+def _whole_or_part(
+    model: Model, specimen: Posed, unposed: Unposed, pins: Pins, *, doubt: bool = False
+) -> Fit:
+    """Return the best fit, each cell by itself.
+
+    Views are searched unless the whole body and its handedness are clear; with ``doubt`` always.
+    """
     most = MOST_POSES if unposed.whole else FEW_POSES
     poses = plausible_poses(model, specimen.poses, unposed.hands, most)
-    if len(poses) > 1:
-        poses = _likely(model, poses, pins)
-    fits = [warp_pose(model, posed, specimen.scores, pins) for posed in poses]
+    likely = _likely(model, poses, pins) if len(poses) > 1 else [(poses[0], None)]
+    fits = [warp_pose(model, posed, specimen.scores, pins, begun=begun) for posed, begun in likely]
     many = len(unposed.points) >= MANY
     if many:
         fits = _by_places(model, fits, pins)
@@ -160,9 +168,10 @@ def _whole_or_part(model: Model, specimen: Posed, unposed: Unposed, pins: Pins) 
     ranked = [fits[number] for number in np.argsort(costs, kind="stable")]
     close = ranked if many else ranked[: int((np.array(costs) < min(costs) + CLEAR).sum())]
     rivals = [best, *_other_hand(best, close)]
-    if len(specimen.poses) == 1 or (_shows_all(model, best) and len(rivals) == 1):
+    clear = _shows_all(model, best) and len(rivals) == 1
+    if len(specimen.poses) == 1 or (clear and not doubt):
         return best
-    if many and all(_shows_all(model, fit) for fit in rivals):
+    if many and not doubt and all(_shows_all(model, fit) for fit in rivals):
         return _least_surprising(model, rivals, unposed.points, pins)[0]
     best, placed = _searched(model, rivals, unposed, pins)
     if placed < (WELL if many else PLACED):
@@ -194,22 +203,23 @@ def _likeliest(model: Model, fits: list[Fit], points: Points) -> list[Fit]:
     return sorted(fits, key=lambda fit: surprise(model, fit, points))
 
 
-def _likely(model: Model, poses: list[Points], pins: Pins) -> list[Points]:
-    """Return the poses that match best after a first soft warp, at least one of each handedness."""
+def _likely(model: Model, poses: list[Points], pins: Pins) -> list[tuple[Points, Points | None]]:
+    """Return the poses that match best after a first soft warp, at least one of each handedness.
+
+    Returns the warped nuclei of each as well.
+    """
     broad = model.broad()
     rules = pose_rules(broad, pins)
     base = broad.heights[0] * min(len(model.means), len(poses[0]))
-    costs = []
-    for posed in poses:
-        warped = soft_warp(model, posed, pins, cooling=WARP_COOLING[:3])
-        costs.append(base + assign(model.means, broad, warped, rules)[1])
+    warped = [soft_warp(model, posed, pins, cooling=FIRST_COOLING) for posed in poses]
+    costs = [base + assign(model.means, broad, points, rules)[1] for points in warped]
     first = poses[int(np.argmin(costs))]
     # Features may decide between a pose and its mirror image.
     hands = [bool(np.linalg.det(posed.T @ first) < 0) for posed in poses]
     least = {hand: min(c for c, h in zip(costs, hands, strict=True) if h == hand) for hand in hands}
     return [
-        posed
-        for posed, cost, hand in zip(poses, costs, hands, strict=True)
+        (posed, points)
+        for posed, points, cost, hand in zip(poses, warped, costs, hands, strict=True)
         if cost <= SURE * min(costs) or (cost == least[hand] and cost <= RIVAL * min(costs))
     ]
 

@@ -16,7 +16,7 @@ from eutely.fit.model import Model
 from eutely.fit.noise import likeliest_error
 from eutely.fit.poses import plausible_poses
 from eutely.fit.rates import LOWEST_RATE, Rates
-from eutely.fit.soft import soft_warp
+from eutely.fit.soft import FIRST_COOLING, WARP_COOLING, soft_warp
 from eutely.fit.spurious import BENEFIT, crowd, oddity
 from eutely.fit.view import in_view
 from eutely.frame import Points, Posed
@@ -166,14 +166,17 @@ def warp_pose(
     scores: Points,
     pins: NDArray[np.int32] | None,
     extra: PairCosts | None = None,
+    begun: Points | None = None,
 ) -> Fit:
     """Warp one pose to soft matches, then to hard ones, and match it.
 
-    ``extra`` adds to the costs of places until features are known from matches.
+    ``extra`` adds to the costs of places until features are known from matches. ``begun`` is the
+    pose after the temperatures `FIRST_COOLING`, if these have been gone through already.
     """
     background, means = model.background, model.means
     rates = background.start(len(posed))
-    warped = soft_warp(model, posed, pins, extra)
+    cooling = WARP_COOLING if begun is None else WARP_COOLING[len(FIRST_COOLING) :]
+    warped = soft_warp(model, posed, pins, extra, cooling, begun)
     fit = Fit(posed, warped, scores, np.full(len(means), -1, np.int32), np.inf, rates)
     for _ in range(REFITS):
         wider = model.loosened(fit.error)
@@ -299,14 +302,14 @@ def nucleus_cells(fit: Fit, alternatives: int | None = None, trust: float = 1.0)
     confidence = np.where(cells == UNMATCHED, np.nan, 0.0)
     chosen = cells[nuclei] == rows
     confidence[nuclei[chosen]] = values[chosen]
-    rows, nuclei, values = rows[~chosen], nuclei[~chosen], values[~chosen]
+    kept = ~chosen & (values > NEGLIGIBLE)
+    rows, nuclei, values = rows[kept], nuclei[kept], values[kept]
     order = np.lexsort((rows, -values, nuclei))
     rows, nuclei, values = rows[order], nuclei[order], values[order]
     rank = np.arange(len(nuclei)) - np.searchsorted(nuclei, nuclei)
-    kept = values > NEGLIGIBLE
     if alternatives is None:
-        alternatives = int(rank[kept].max(initial=-1)) + 1
-    kept &= rank < alternatives
+        alternatives = int(rank.max(initial=-1)) + 1
+    kept = rank < alternatives
     other_cells = np.full((count, alternatives), UNMATCHED, np.int32)
     other_shares = np.zeros((count, alternatives))
     other_cells[nuclei[kept], rank[kept]] = rows[kept]

@@ -18,6 +18,13 @@ from eutely.solver.softassign import student_costs
 ROLLS = 12
 """Rolls that are tried all around."""
 
+FEW_WITNESSES = 150
+"""Nuclei by which poses are left out that are far off."""
+
+FAIR = 1.2
+"""Factor by which such a pose is farther off than one that would be matched; the nearest few are
+never left out."""
+
 MATCHED_POSES = 4
 """Poses that are matched with the cells in any case, the nearest ones."""
 
@@ -68,6 +75,12 @@ def plausible_poses(
     tried = [posed * MIRROR if mirrored else posed for mirrored in hands for posed in tried]
     if large:
         return _by_slab(model, tried, most)
+    few = slice(None, None, -(-len(poses[0]) // FEW_WITNESSES))
+    witnesses = np.concatenate([posed[few] for posed in tried])
+    rough = np.log1p(nearest_squares(tree, witnesses, model.body.spacing))
+    rough = rough.reshape(len(tried), -1).mean(axis=1)
+    fair = max(np.sort(rough)[: 2 * MATCHED_POSES][-1], FAIR * RIVAL * rough.min())
+    tried = [posed for posed, far in zip(tried, rough, strict=True) if far <= fair]
     squares = [nearest_squares(tree, posed, model.body.spacing) for posed in tried]
     near = np.array([mean_nearness(each) for each in squares])
     count = max(MATCHED_POSES, int((near <= RIVAL * near.min()).sum()))

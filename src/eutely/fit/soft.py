@@ -19,6 +19,9 @@ from eutely.solver.softassign import Rules, centres_of, mean_places, soft_assign
 WARP_COOLING = (4.0, 4.0, 2.0, 2.0, 1.0, 1.0)
 """Temperatures at which the warp is fitted to soft matches."""
 
+FIRST_COOLING = WARP_COOLING[:3]
+"""The first of them, after which poses are compared."""
+
 LARGE = 700
 """Nuclei from which a body is large: nuclei may lie several neighbours off their cells before any
 warp. So it is warped roughly at first, by so many nuclei and cells: every k-th."""
@@ -33,11 +36,15 @@ def soft_warp(
     pins: NDArray[np.int32] | None,
     extra: PairCosts | None = None,
     cooling: Sequence[float] = WARP_COOLING,
+    warped: Points | None = None,
 ) -> Points:
-    """Warp one pose (n, 3) to soft matches; ``extra`` adds to the costs of places."""
+    """Warp one pose (n, 3) to soft matches; ``extra`` adds to the costs of places.
+
+    ``warped`` is where the nuclei are at first; by default as posed.
+    """
     background, means = model.background, model.means
     rules = Rules(c0=background.c0(background.start(len(posed)), np.inf), pins=pins, extra=extra)
-    warped = _roughly(model, posed)
+    warped = _roughly(model, posed) if warped is None else warped
     for temperature in cooling:
         shares = soft_assign(means, model.centres, warped, rules, temperature=temperature)
         targets, weights = mean_places(shares, means, len(posed))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("id", "cell", "name", "confidence", "alternatives", "contested", "mirrored")
-"""Columns of the table of a specimen: ``contested`` is 1 for a nucleus whose likeliest cell another
-nucleus has, ``mirrored`` is the same for all its nuclei."""
+"""Columns of the table of a specimen: ``contested`` is 1 for a nucleus that more likely is a cell
+that another nucleus has, ``mirrored`` is the same for all its nuclei."""
 
 FIRST = "look-here-first.csv"
 """Table of the least certain nuclei of all specimens; its first column is the specimen."""
@@ -108,14 +108,16 @@ def tidy(
     """Return one table of all specimens, one row per nucleus in input order.
 
     Columns: specimen, id, cell, name, confidence, x, y, z, unit (coordinates of the input), r1,
-    r2, r3, then all features, then contested and mirrored, then with ``given`` the names of the
-    specimens. A feature that has the name of one of these columns gets the prefix ``input_``.
+    r2, r3, then all features, then contested, mirrored and view (the share of the atlas's cells
+    that the specimen shows), then with ``given`` the names of the specimens. A feature that has the
+    name of one of these columns gets the prefix ``input_``.
     """
     import pandas as pd
 
     tables = []
     for annotation, specimen in zip(annotations, specimens, strict=True):
-        known = (annotation.cells != UNMATCHED) & ~(annotation.confidence < min_confidence)
+        withheld = annotation.confidence < min_confidence
+        known = (annotation.cells != UNMATCHED) & ~withheld
         cells = pd.array(np.where(known, annotation.cells, 0), dtype="Int64")
         cells[~known] = pd.NA
         named = zip(annotation.names, known.tolist(), strict=True)
@@ -129,14 +131,15 @@ def tidy(
             "unit": specimen.unit,
             **dict(zip(("r1", "r2", "r3"), specimen.radii.T, strict=True)),
         }
-        taken = {*columns, "contested", "mirrored", "given"}
+        taken = {*columns, "contested", "mirrored", "view", "given"}
         features = {
             f"input_{key}" if key in taken else key: values
             for key, values in specimen.features.items()
         }
         last: dict[str, Any] = {
-            "contested": (annotation.contested & known).astype(int),
+            "contested": (annotation.contested & ~withheld).astype(int),
             "mirrored": int(annotation.mirrored),
+            "view": round(annotation.shown, 4),
         }
         if given:
             last["given"] = list(specimen.names or [""] * len(specimen))
@@ -159,7 +162,7 @@ def _rows(
         strict=True,
     ):
         if cell == UNMATCHED:
-            yield id_, "", "", "", _listed(others, names), 0, hand
+            yield id_, "", "", "", _listed(others, names), int(contested), hand
         elif confidence < min_confidence:
             yield id_, "", "", "", _listed([(cell, confidence), *others], names), 0, hand
         else:

@@ -9,7 +9,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from eutely.atlas import Atlas
@@ -54,6 +53,9 @@ BROKEN = (
 )  # fmt: skip
 """Errors that a damaged file leads to."""
 
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+"""First bytes of an HDF5 file, as eutely writes them."""
+
 TEXTS = ("names", "features")
 """Fields that are lists of texts."""
 
@@ -69,6 +71,8 @@ def write_atlas(atlas: Atlas, path: Path | str) -> None:
 
 
 def _write(atlas: Atlas, path: Path) -> None:
+    import h5py
+
     # In memory until it is closed: HDF5 crashes where a disk becomes full on the way.
     with h5py.File(path, "w", libver="v110", driver="core") as file:
         file.attrs["format"] = FORMAT
@@ -87,7 +91,20 @@ def _write(atlas: Atlas, path: Path) -> None:
 
 def read_atlas(path: Path | str) -> Atlas:
     """Read an atlas file."""
+    import h5py
+
     place = Path(path)
+    check_file(place)
+    try:
+        check_heaps(place)
+        with h5py.File(place, "r") as file:
+            return _read(file, place)
+    except BROKEN as error:
+        raise _unreadable(place, str(error)) from error
+
+
+def check_file(place: Path) -> None:
+    """Raise an error if a file is not there, or no HDF5 file: a check that takes no time."""
     if not place.is_file():
         known = ", ".join(known_atlases())
         raise ReadError(
@@ -95,21 +112,29 @@ def read_atlas(path: Path | str) -> Atlas:
         )
     check_regular(place)
     try:
-        check_heaps(place)
-        with h5py.File(place, "r") as file:
-            return _read(file, place)
-    except BROKEN as error:
-        raise ReadError(f"{place}: not a readable atlas ({error}); build it again") from error
+        with place.open("rb") as file:
+            begin = file.read(len(SIGNATURE))
+    except OSError as error:
+        raise _unreadable(place, error.strerror or str(error)) from error
+    if begin != SIGNATURE:
+        raise _unreadable(place, "no HDF5 file")
+
+
+def _unreadable(place: Path, why: str) -> ReadError:
+    return ReadError(f"{place}: not a readable atlas ({why}); build it again")
+
+
+def atlas_path(given: Path | str) -> Path:
+    """Return the file of an atlas given by its file, the folder of a run, or its name."""
+    place = Path(given)
+    if not place.exists():
+        place = known_atlases().get(str(given), place)
+    return place / "atlas.h5" if place.is_dir() else place
 
 
 def open_atlas(given: Path | str) -> Atlas:
     """Read an atlas from a file, the folder of a run, or by its name in a registry."""
-    place = Path(given)
-    if not place.exists():
-        known = known_atlases()
-        if str(given) in known:
-            return read_atlas(known[str(given)])
-    return read_atlas(place / "atlas.h5" if place.is_dir() else place)
+    return read_atlas(atlas_path(given))
 
 
 def checksum(atlas: Atlas) -> str:

@@ -85,7 +85,9 @@ def _neuropal(path: Path, part: str) -> Means:
         content: Any = loadmat(path, simplify_cells=True, variable_names=["atlas"])["atlas"]
         parts = [key for key, value in content.items() if isinstance(value, dict) and "N" in value]
         if part not in parts:
-            raise ReadError(f"{path}: no part '{part}'; there are: {', '.join(parts)}")
+            raise ReadError(
+                f"{path}: no part '{part}'; give --part one of: {', '.join(parts) or 'none'}"
+            )
         names = [str(name) for name in np.atleast_1d(content[part]["N"])]
         means = np.atleast_2d(np.asarray(content[part]["model"]["mu"], dtype=np.float64))
         sigma = np.asarray(content[part]["model"]["sigma"], dtype=np.float64)
@@ -94,7 +96,10 @@ def _neuropal(path: Path, part: str) -> Means:
     except NotImplementedError as error:
         raise ReadError(f"{path}: MATLAB 7.3; save it with -v7") from error
     except (OSError, ValueError, LookupError, TypeError, AttributeError, MemoryError) as error:
-        raise ReadError(f"{path}: not a statistical atlas of NeuroPAL_ID ({error})") from error
+        raise ReadError(
+            f"{path}: not a statistical atlas of NeuroPAL_ID ({error}); give its file atlas_*.mat, "
+            "or a table with the columns name, x, y, z"
+        ) from error
     features = {key: means[:, 3 + n] for n, key in enumerate(COLOURS[: means.shape[1] - 3])}
     specimen = Specimen.from_arrays(
         path.stem, means[:, :3], names=names, features=features, unit=MICROMETRE

@@ -23,7 +23,8 @@ from eutely.errors import WriteError
 from eutely.io.limits import check_memory
 from eutely.io.volumes import Volume
 from eutely.io.volumes.zarr import create_labels
-from eutely.io.whole import whole, write_text
+from eutely.io.whole import write_text
+from eutely.io.written import copy_at
 from eutely.specimen import UNMATCHED
 
 FOLDER = "labels"
@@ -81,7 +82,8 @@ def write_relabelled(
     volume
         an open volume, with its voxel size.
     path
-        of the TIFF or OME-Zarr; written completely or not at all.
+        of the TIFF or OME-Zarr; written completely or not at all. What a person changed there is
+        kept as ``.bak``.
     annotation
         of its nuclei.
     names
@@ -90,7 +92,7 @@ def write_relabelled(
     if len(names) > MOST_CELLS:
         raise WriteError(f"--labels: {len(names)} cells, at most {MOST_CELLS} fit into 16 bits")
     write = _write_zarr if path.suffix == ".zarr" else _write_tiff
-    with whole(path) as aside:
+    with copy_at(path) as aside:
         write(volume, aside, annotation, names)
 
 

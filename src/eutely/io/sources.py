@@ -12,6 +12,7 @@ from eutely.io import nwb_file, volumes
 from eutely.io.columns import SUFFIXES as TABLES
 from eutely.io.names import names_beside
 from eutely.io.programs import program_of
+from eutely.io.volumes.choice import suffix_of
 from eutely.io.volumes.volume import VoxelSize
 from eutely.specimen import Specimen
 
@@ -26,12 +27,13 @@ SUFFIXES = {
 """Endings of file names by content; the first that fits counts."""
 
 _INSIDE = re.compile(
-    r"(?P<file>.+\.(h5|hdf5|hdf|nwb)):(?P<part>.+)|(?P<recording>.+):(?P<times>[0-9-]+)",
+    r"(?P<file>.+\.(h5|hdf5|hdf|nwb)):(?P<part>.+)|"
+    r"(?P<other>.+):(?P<entry>[0-9-]+|[a-z]=[0-9]+(,[a-z]=[0-9]+)*)",
     re.IGNORECASE,
 )
-"""A part of a file: a dataset as in ``worm.h5:segmentation/labels``, a
-segmentation as in ``worm.nwb:NeuroPALNeurons``, or time points as in
-``embryo.zip:120`` and ``embryo.zip:100-120``."""
+"""A part of a file: a dataset as in ``worm.h5:segmentation/labels``, a segmentation as in
+``worm.nwb:NeuroPALNeurons``, time points as in ``embryo.zip:120`` and ``embryo.zip:100-120``,
+or an entry of axes as in ``movie.tif:t=3,c=0``."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Source:
     name: str
     """the file's name without its suffix: name of the specimen unless the file has one"""
     part: str | None = None
-    """path inside an HDF5 file; time points of a recording, as in ``100-120``"""
+    """path inside an HDF5 file; time points of a recording, as in ``100-120``; entries of axes"""
     names: Path | None = None
     """table of names beside a volume or point cloud"""
 
@@ -73,14 +75,15 @@ def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
         inside = None if path.exists() else _INSIDE.fullmatch(str(given))
         if inside is not None:
             path, part = (
-                Path(inside["file"] or inside["recording"]),
-                inside["part"] or inside["times"],
+                Path(inside["file"] or inside["other"]),
+                inside["part"] or inside["entry"],
             )
         if not path.exists():
             raise ReadError(f"{given} does not exist")
         source = _source(path)
         if source is not None:
-            files.append(replace(source, part=part))
+            tail = suffix_of(part) if source.kind == "volume" else ""
+            files.append(replace(source, part=part, name=source.name + tail))
         elif path.is_dir():
             if part is not None:
                 raise ReadError(f"{given}: time points of a folder; name the files in it")

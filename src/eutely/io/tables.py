@@ -46,7 +46,7 @@ TEXTS = ("name", "unit", "series", "alternatives", *COHORT)
 ANNOTATED = ("cell", "confidence")
 """Columns that, together, say what an atlas made of a nucleus; they are no features."""
 
-BESIDES = ("contested", "mirrored")
+BESIDES = ("contested", "mirrored", "view")
 """Columns that come with them, and are no features either."""
 
 

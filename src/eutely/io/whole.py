@@ -100,11 +100,12 @@ def keep_copy(path: Path) -> Path:
     number = 1
     while True:
         copy = path.with_name(f"{path.name}.bak{number if number > 1 else ''}")
-        if not copy.exists() or filecmp.cmp(path, copy, shallow=False):
+        if not copy.exists() or (path.is_file() and filecmp.cmp(path, copy, shallow=False)):
             break
         number += 1
     with whole(copy) as aside:
-        shutil.copyfile(path, aside)
+        copied = shutil.copytree if path.is_dir() else shutil.copyfile
+        copied(path, aside)
     return copy
 
 

@@ -24,6 +24,9 @@ log = logging.getLogger("eutely")
 PAGE = "report.html"
 """The page of a run or of annotations."""
 
+MADE_BY, PAGE_BEGIN = "· eutely</title>", 4000
+"""End of the title of all pages, and the characters within which it stands."""
+
 RECORD = ".written.json"
 """File name -> SHA-256 of what eutely wrote."""
 
@@ -98,6 +101,36 @@ def table_at(path: Path) -> Iterator[Path]:
             _keep(path)
 
 
+@contextmanager
+def copy_at(path: Path) -> Iterator[Path]:
+    """Yield a temporary path; the file or folder there becomes ``path`` if the block succeeds.
+
+    As in `tables_in`: what a person changed or made there is kept as ``<name>.bak``.
+    """
+    before = _record(path.parent)
+    with whole(path) as aside:
+        yield aside
+        new = hash_of(aside)
+        if path.exists() and hash_of(path) not in (before.get(path.name), new):
+            _keep(path)
+    record = before | {path.name: new}
+    write_text(path.parent / RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n")
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page of eutely; a page of another program or person is kept as ``<name>.bak``."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            foreign = MADE_BY not in file.read(PAGE_BEGIN)
+    except FileNotFoundError:
+        foreign = False
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+    if foreign:
+        _keep(path)
+    write_text(path, page)
+
+
 def _keep(path: Path) -> None:
     """Keep a copy of a file that a person may have made, and say so."""
     log.warning("%s was there with other content; it is kept as %s", path, keep_copy(path).name)
@@ -125,14 +158,25 @@ def hash_of(path: Path) -> str:
     return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
-def refuse_other_kind(path: Path) -> None:
-    """Raise an error if a file for JSON is there already and is no JSON."""
+def refuse_other_kind(path: Path, keys: Iterable[str]) -> None:
+    """Raise an error if a file for JSON is there already and was not written by this command.
+
+    Parameters
+    ----------
+    path
+        for JSON.
+    keys
+        that the JSON of the command always has.
+    """
     try:
-        with path.open("rb") as file:
-            begin = file.read(64).lstrip()
+        before = json.loads(path.read_bytes() or b"null")
     except FileNotFoundError:
         return
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
-    if begin and begin[:1] not in b"{[":
-        raise WriteError(f"{path} is there already and is no JSON; give --json another name")
+    except (ValueError, RecursionError):
+        before = ""
+    if before is not None and not (isinstance(before, dict) and set(keys) <= set(before)):
+        raise WriteError(
+            f"{path} is there already and is no earlier result of this command; give another name"
+        )

@@ -63,7 +63,7 @@ class Named:
         rows = np.flatnonzero(confidence < below)
         return rows[np.argsort(confidence[rows], kind="stable")][:most]
 
-    def colours(self) -> dict[int | None, Colour]:
+    def colours(self) -> dict[int, Colour]:
         """Return the colour of each label; a name has the same colour in every specimen."""
         return {
             label: colour_of(name)

@@ -29,12 +29,15 @@ class Cuts:
         (k,) int64, voxels.
     count
         number of nuclei.
+    top
+        the largest label in the volume, of a nucleus or not.
     """
 
     rows: NDArray[np.int64]
     places: NDArray[np.float64]
     sizes: NDArray[np.int64]
     count: int
+    top: int = 0
 
     def centroids(self) -> NDArray[np.float64]:
         """Return (n, 3), the centroid (z, y, x) of each nucleus; NaN where it is absent."""
@@ -71,8 +74,10 @@ def cuts(planes: Iterable[NDArray[Any]], ids: NDArray[np.int64]) -> Cuts:
     rows: list[NDArray[np.int64]] = []
     places: list[NDArray[np.float64]] = []
     sizes: list[NDArray[np.int64]] = []
+    top = 0
     for z, plane in enumerate(planes):
         flat = np.asarray(plane).ravel()
+        top = max(top, int(flat.max(initial=0)))
         voxels = np.flatnonzero(flat)
         values = flat[voxels].astype(np.int64, copy=False)
         at = np.minimum(np.searchsorted(labels, values), max(len(labels) - 1, 0))
@@ -91,6 +96,7 @@ def cuts(planes: Iterable[NDArray[Any]], ids: NDArray[np.int64]) -> Cuts:
         np.concatenate(places) if places else np.zeros((0, 3)),
         np.concatenate(sizes) if sizes else np.zeros(0, np.int64),
         len(ids),
+        top,
     )
 
 

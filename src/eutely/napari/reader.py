@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eutely.errors import ReadError
-from eutely.io.relabel import COLOUR_COLUMNS, COLOURS, GREY, Colour, colour_of
+from eutely.io.relabel import COLOUR_COLUMNS, COLOURS, GREY, colour_of
 from eutely.io.volumes import SUFFIXES, open_volume
 from eutely.io.volumes.volume import VoxelSize
 from eutely.napari.named import CLEAR, Named, is_annotation, read_named
@@ -31,6 +31,9 @@ CENTRAL = "eutely central"
 
 ON_TOP = "translucent_no_depth"
 """Blending by which names are never hidden by nuclei in front of them."""
+
+MOST_ROWS = 2**15
+"""Largest label for which colours are a table: what napari keeps in 16 bits, and half of it."""
 
 SIZE = 1.5
 """Diameter of the dots on the nuclei, in units of the layer's scale."""
@@ -81,8 +84,10 @@ def read_layers(path: str) -> list[LayerData]:
     except ReadError:  # most often a file without a voxel size: cubic voxels do for looking at it
         labels, places, scale = _read_volume(volume, (1.0, 1.0, 1.0), named)
     show_one_name_in_3d()
-    of_labels = labels_layer(labels, scale, named, None if table is None else str(table))
-    of_labels[1]["metadata"][CENTRES] = places.centroids()
+    of_labels = labels_layer(labels, scale, named, colormap(named, places.top))
+    metadata = of_labels[1]["metadata"] = {CENTRES: places.centroids()}
+    if table is not None:
+        metadata[TABLE] = str(table)
     return [of_labels, names_layer(places, scale, named)]
 
 
@@ -99,17 +104,9 @@ def read_cells(colours: Path | None, specimen: str) -> Named:
     return Named(specimen, ids, names, np.full(len(ids), np.nan), ("",) * len(ids))
 
 
-def labels_layer(
-    labels: Any, scale: tuple[float, ...], named: Named, table: str | None
-) -> LayerData:
+def labels_layer(labels: Any, scale: tuple[float, ...], named: Named, colours: Any) -> LayerData:
     """Return the volume as a labels layer in which each cell has its colour."""
-    options = {
-        "name": named.specimen,
-        "scale": scale,
-        "colormap": colormap(named),
-        "metadata": {} if table is None else {TABLE: table},
-    }
-    return labels, options, "labels"
+    return labels, {"name": named.specimen, "scale": scale, "colormap": colours}, "labels"
 
 
 def names_layer(places: Cuts, scale: tuple[float, ...], named: Named) -> LayerData:
@@ -159,9 +156,30 @@ def _choose_names(_: object = None) -> None:
             layer.shown = central if viewer.dims.ndisplay == 3 else np.ones(len(central), bool)
 
 
-def colormap(named: Named) -> dict[int | None, Colour]:
-    """Return label -> colour in the form of napari; None stands for all other labels."""
-    return {0: CLEAR, None: GREY, **named.colours()}
+def colormap(named: Named, top: int) -> Any:
+    """Return the colours of labels in a form of napari.
+
+    That is a table with a row for each label, since napari compiles code for dictionaries, which
+    takes longer than reading the volume. Volumes with large labels get a dictionary all the same.
+
+    Parameters
+    ----------
+    named
+        nuclei by their labels; all other labels are grey.
+    top
+        the largest label in the volume.
+    """
+    colours = named.colours()
+    top = max([top, *named.ids.tolist()])
+    if top > MOST_ROWS or min([0, *named.ids.tolist()]) < 0:
+        return {0: CLEAR, None: GREY, **colours}
+    from napari.utils import CyclicLabelColormap
+
+    table = np.tile(np.array(GREY), (top + 1, 1))
+    table[0] = CLEAR
+    for label, colour in colours.items():
+        table[label] = colour
+    return CyclicLabelColormap(colors=table, name="cells")
 
 
 def _read_volume(

@@ -104,12 +104,15 @@ class Check(QWidget):
             return
         self.named = named
         centres = layer.metadata.get(CENTRES)
-        if names or centres is None or len(centres) != len(named):
+        names = names or centres is None or len(centres) != len(named)
+        if names:
             places = cuts((np.asarray(plane) for plane in layer.data), named.ids)
             centres = places.centroids()
         self.centres = centres * layer.scale
-        layer.colormap = DirectLabelColormap(color_dict=colormap(named))
-        if names:
+        if names:  # else the reader has given the layer its colours
+            colours = colormap(named, places.top)
+            is_table = not isinstance(colours, dict)
+            layer.colormap = colours if is_table else DirectLabelColormap(color_dict=colours)
             points, options, _ = names_layer(places, tuple(layer.scale), named)
             if options["name"] in self.viewer.layers:
                 self.viewer.layers.remove(options["name"])

@@ -14,9 +14,8 @@ from eutely.costs.grid import Grid
 from eutely.costs.near import grid_or_none, within
 from eutely.kernel import inner, kernel
 
-REACH, FAR_REACH, GAUSSIAN_REACH = 40.0, 400.0, 24.0
-"""Squared distance, in variances times temperature, beyond which a point has no share: with
-Student-t costs on the way to a matching and for probabilities, and with Gaussian costs."""
+REACH, FAR_REACH = 40.0, 400.0
+"""Squared distance, in variances times temperature, beyond which a point has no share."""
 
 SLACK = 1e-4
 """Smallest weight of having no partner, for a centre and for a point."""
@@ -67,7 +66,7 @@ class Shares(NamedTuple):
 
 def centres_of(covariances: NDArray[np.float64]) -> Centres:
     """Prepare covariances (m, 3, 3), positive definite."""
-    spread = np.ascontiguousarray(covariances, dtype=np.float64)
+    spread = np.array(covariances, dtype=np.float64, order="C")
     whitening, heights = _whitened(spread)
     if not np.isfinite(heights).all():
         raise np.linalg.LinAlgError("covariances are not positive definite")
@@ -162,8 +161,7 @@ def soft_assign_on(
     # At high temperature places may be far off, so that hardly any point stays unmatched.
     odds = -temperature * (np.asarray(rules.c0, dtype=np.float64) + mean)
     spare = np.maximum(np.broadcast_to(np.exp(np.minimum(odds, 0.0)), m), SLACK**2)
-    reach = FAR_REACH if converged else GAUSSIAN_REACH if np.isinf(rules.freedom) else REACH
-    reach *= temperature
+    reach = temperature * (FAR_REACH if converged else REACH)
     near, squares = within(places, centres.whitening, np.full(m, reach), grid, rules.pins)
     extra = np.zeros(len(squares)) if rules.extra is None else rules.extra.on(near)
     values = _shared(

@@ -23,6 +23,7 @@ from typing import IO
 
 from eutely.errors import ReadError, RunFolderError, WriteError
 from eutely.io.whole import whole
+from eutely.io.written import tables_in
 from eutely.record import Record
 from eutely.store.files import Journal, read_record, write_record
 
@@ -122,8 +123,8 @@ class RunFolder:
         inputs
             specimen -> digest of its content.
         """
-        with whole(self.path / "config.toml") as aside:
-            aside.write_text(config, encoding="utf-8")
+        with tables_in(self.path) as aside:
+            (aside / "config.toml").write_text(config, encoding="utf-8")
         _write_json(self.path / "inputs.json", dict(inputs))
         _write_json(self.path / "versions.json", versions())
 

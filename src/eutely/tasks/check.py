@@ -98,6 +98,10 @@ class Facts:
     trouble: str = ""
 
 
+NO_LABELS = "labels do not look like nuclei"
+"""Kind of oddity of a volume that is an image or a mask."""
+
+
 @dataclass(frozen=True)
 class Oddity:
     """Something about a specimen that a user should check."""
@@ -185,7 +189,7 @@ def odd_volume(facts: Facts, voxel_size: Sequence[float] | None = None) -> Itera
             f"{facts.scattered:.0%} of the labelled voxels lie apart from the rest of their label; "
             "is it an intensity image, or a mask of classes? Expected one number per nucleus"
         )
-        yield Oddity(facts.name, "labels do not look like nuclei", detail)
+        yield Oddity(facts.name, NO_LABELS, detail)
     lengths = np.array(facts.lengths)
     if not (lengths > 0).all():
         return
@@ -218,7 +222,8 @@ def _elongation(lengths: NDArray[np.float64]) -> float:
 def odd_units(facts: Facts, atlas: Atlas | None = None) -> Iterator[Oddity]:
     """Yield what suggests that a specimen is in another unit than it says, or than an atlas."""
     if facts.unit == MICROMETRE and not NEIGHBOURS[0] <= facts.neighbour <= NEIGHBOURS[1]:
-        detail = f"neighbouring nuclei are {facts.neighbour:.3g} um apart"
+        digits = ",.0f" if facts.neighbour >= 1000 else ".3g"
+        detail = f"neighbouring nuclei are {facts.neighbour:{digits}} um apart"
         yield Oddity(facts.name, "unit looks wrong", f"{detail}; is it really micrometres?")
     if atlas is None:
         return

@@ -34,7 +34,8 @@ def pins_of_run(run: RunFolder, given: Pins | None) -> Pins:
     path = run.path / PINS
     known = read_pins(path) if path.exists() else {}
     if known:
-        log.info("%d pins of %s; --no-pins builds without them", len(known), path)
+        count = "1 pin" if len(known) == 1 else f"{len(known)} pins"
+        log.info("%s of %s; --no-pins builds without them", count, path)
     return known
 
 
@@ -45,8 +46,10 @@ def remember_pins(run: RunFolder, pins: Pins) -> None:
     if dict(pins) == known:
         return
     if known:
-        log.info("%s: %d pins instead of %d", path, len(pins), len(known))
-        keep_copy(path)
+        kept = keep_copy(path).name
+        log.info(
+            "%s: %d pins instead of %d, which are kept as %s", path, len(pins), len(known), kept
+        )
     if pins:
         write_pins(pins, path)
     else:
@@ -61,7 +64,12 @@ def with_kept_names(built: Built, run: RunFolder) -> Atlas:
     then the named atlas is kept as ``atlas.h5.bak``.
     """
     before = _atlas_before(run.path)
-    if before is None or not any(before.names) or any(built.atlas.names):
+    if before is None or not any(before.names):
+        return built.atlas
+    if any(built.atlas.names):  # of a supervised build
+        if before.names != built.atlas.names:
+            copy = keep_copy(run.path / ATLAS)
+            log.warning("the atlas in %s had other names; it is kept as %s", run.path, copy.name)
         return built.atlas
     partners = same_cells(_cells_before(run.path), built)
     names = [before.names[cell] if (cell := partners.get(new, -1)) >= 0 else ""
@@ -73,8 +81,10 @@ def with_kept_names(built: Built, run: RunFolder) -> Atlas:
                 f"{run.path} holds an atlas with {named} names, of which {named - kept} would be "
                 "lost, since its cells have changed; build into another folder, or add --force"
             )
-        keep_copy(run.path / ATLAS)
-        log.warning("%d of %d names are lost; the named atlas is atlas.h5.bak", named - kept, named)
+        copy = keep_copy(run.path / ATLAS)
+        log.warning(
+            "%d of %d names are lost; the named atlas is %s", named - kept, named, copy.name
+        )
     log.info("%d of %d names carried over from the atlas before", kept, named)
     return built.atlas.named(names)
 
@@ -110,7 +120,7 @@ def _atlas_before(folder: Path) -> Atlas | None:
     try:
         return read_atlas(folder / ATLAS) if (folder / ATLAS).exists() else None
     except ReadError as error:
-        log.warning("%s", error)
+        log.warning("%s; it is kept as %s", error, keep_copy(folder / ATLAS).name)
         return None
 
 

@@ -20,6 +20,8 @@ from eutely.evaluation import Evaluation, majority_names, pre_atlas, score
 from eutely.io.atlas import read_atlas, write_atlas
 from eutely.io.whole import write_text
 from eutely.io.written import PAGE as PAGE
+from eutely.io.written import tables_in
+from eutely.io.written import write_page as write_whole_page
 from eutely.record import pack, unpack
 from eutely.report import render
 from eutely.results import Report, Shown
@@ -43,9 +45,10 @@ ATLAS_USED = "used-atlas.npz"
 def write_build(built: Built, config: Config, run: RunFolder, pins: Pins | None = None) -> None:
     """Write the atlas, ``cliques.csv``, ``parameters.json`` and the report of a run."""
     write_atlas(built.atlas, run.path / ATLAS)
-    write_text(run.path / CLIQUES, cliques_table(built))
     text = json.dumps(parameters(built), indent=2, sort_keys=True)
-    write_text(run.path / PARAMETERS, text + "\n")
+    with tables_in(run.path) as aside:
+        write_text(aside / CLIQUES, cliques_table(built))
+        write_text(aside / PARAMETERS, text + "\n")
     report = report_of_build(built, config, run.command, pins)
     write_record(run.path / REPORT, pack(report))
     write_page(run.path, built.atlas, report)
@@ -186,7 +189,7 @@ def report_of_annotations(
 
 def write_page(folder: Path, atlas: Atlas, report: Report) -> None:
     """Write the page of a report into ``folder``."""
-    write_text(folder / PAGE, render(_with_names(atlas, report), report))
+    write_whole_page(folder / PAGE, render(_with_names(atlas, report), report))
 
 
 def write_annotated_page(folder: Path, atlas: Atlas, report: Report) -> None:
@@ -198,18 +201,27 @@ def write_annotated_page(folder: Path, atlas: Atlas, report: Report) -> None:
 
 def read_report(folder: Path) -> tuple[Atlas, Report]:
     """Return the atlas of a run or of annotations, and what its page shows besides."""
+    atlas = _atlas_in(folder)
+    report = unpack(read_record(folder / REPORT), Report)
+    report.check(atlas)
+    return _with_names(atlas, report), report
+
+
+def read_report_atlas(folder: Path) -> Atlas:
+    """Return the atlas that `read_report` returns; the report is read only for its names."""
+    atlas = _atlas_in(folder)
+    return atlas if any(atlas.names) else read_report(folder)[0]
+
+
+def _atlas_in(folder: Path) -> Atlas:
     if not (folder / REPORT).exists():
         raise ReadError(
             f"{folder} holds no finished run and no annotations (no {REPORT}); run eutely build "
             "or eutely annotate first"
         )
-    report = unpack(read_record(folder / REPORT), Report)
     if (folder / ATLAS).exists() or not (folder / ATLAS_USED).exists():
-        atlas = read_atlas(folder / ATLAS)
-    else:
-        atlas = unpack(read_record(folder / ATLAS_USED), Atlas)
-    report.check(atlas)
-    return _with_names(atlas, report), report
+        return read_atlas(folder / ATLAS)
+    return unpack(read_record(folder / ATLAS_USED), Atlas)
 
 
 def _with_names(atlas: Atlas, report: Report) -> Atlas:

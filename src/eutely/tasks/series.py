@@ -99,23 +99,30 @@ def by_cell(fit: Fit, values: Points) -> NDArray[np.float64]:
     return table
 
 
-def shifted(atlas: Atlas, places: NDArray[np.float64], scores: NDArray[np.float64]) -> Atlas:
+def shifted(
+    atlas: Atlas,
+    places: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    prior: float = PRIOR,
+) -> Atlas:
     """Return the atlas with its cells moved towards where specimens have them.
 
     Parameters
     ----------
     atlas
-        counts for ``PRIOR`` specimens.
+        of all cells.
     places
         (N, m, 3), NaN where a specimen lacks a cell.
     scores
         (N, m, d), of their features, NaN where not known.
+    prior
+        specimens that the atlas counts for.
     """
     seen = np.isfinite(places[:, :, 0]).sum(axis=0)[:, None]
     if not seen.any():
         return atlas
     means = robust_gaussians(places, Estimate()).means
-    moved = np.where(seen > 0, (means - atlas.means) * seen / (seen + PRIOR), 0.0)
+    moved = np.where(seen > 0, (means - atlas.means) * seen / (seen + prior), 0.0)
     known = np.isfinite(scores).sum(axis=0)
     total = np.where(np.isfinite(scores), scores, 0.0).sum(axis=0)
     kept = atlas.feature_means.any(axis=0)  # the others are not informative
@@ -123,6 +130,6 @@ def shifted(atlas: Atlas, places: NDArray[np.float64], scores: NDArray[np.float6
     return replace(
         atlas,
         means=atlas.means + moved,
-        feature_means=kept * (total + PRIOR * atlas.feature_means) / (known + PRIOR),
+        feature_means=kept * (total + prior * atlas.feature_means) / (known + prior),
         offsets=atlas.offsets + moved[first] - moved[second],
     )

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.errors import WriteError
+from eutely.errors import ReadError, WriteError
 from eutely.io.volumes import hdf5, nrrd, tiff, zarr
+from eutely.io.volumes.choice import chosen, split_choice
 from eutely.io.volumes.volume import Volume, VoxelSize
 from eutely.io.whole import whole
 
@@ -24,7 +25,7 @@ SUFFIXES = (*tiff.SUFFIXES, *zarr.SUFFIXES, *hdf5.SUFFIXES, *nrrd.SUFFIXES)
 def open_volume(
     path: Path,
     voxel_size: VoxelSize | None = None,
-    dataset: str | None = None,
+    part: str | None = None,
     fallback: VoxelSize | None = None,
 ) -> Iterator[Volume]:
     """Open a label volume for reading block by block; see `Volume`.
@@ -35,8 +36,9 @@ def open_volume(
         TIFF, OME-Zarr, HDF5 or NRRD.
     voxel_size
         x, y, z in micrometres; takes precedence over the file.
-    dataset
-        path inside an HDF5 file that holds several volumes.
+    part
+        path inside an HDF5 file that holds several volumes; then, or alone, the channel or time
+        point of a file that has several, as in ``labels:t=3,c=0``.
     fallback
         voxel size of a file that does not specify it.
 
@@ -46,22 +48,32 @@ def open_volume(
         if the file is damaged, is no three-dimensional array of whole numbers, or if neither the
         file nor ``voxel_size`` gives the size of a voxel.
     """
-    with opened(path, dataset) as volume:
+    with opened(path, part) as volume:
         yield volume.checked(voxel_size, fallback)
 
 
-def opened(
-    path: Path, dataset: str | None = None, image: bool = False
-) -> AbstractContextManager[Volume]:
+@contextmanager
+def opened(path: Path, part: str | None = None, image: bool = False) -> Iterator[Volume]:
     """Open a file with the reader of its format; nothing is checked yet.
 
     Parameters
     ----------
-    path, dataset
+    path, part
         see `open_volume`.
     image
         open an image, not the labels beside it.
     """
+    place, choice = split_choice(part)
+    if place is not None and not path.name.lower().endswith(hdf5.SUFFIXES):
+        raise ReadError(
+            f"{path}: {place} is no channel or time point; expected {path}:t=0 or {path}:c=0"
+        )
+    with _reader(path, place, image) as volume:
+        yield chosen(volume, choice)
+
+
+def _reader(path: Path, dataset: str | None, image: bool) -> AbstractContextManager[Volume]:
+    """Return the reader of a format."""
     if is_zarr(path):
         return zarr.open_zarr(path, image)
     if path.name.lower().endswith(hdf5.SUFFIXES):

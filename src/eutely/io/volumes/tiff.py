@@ -81,8 +81,8 @@ def _volume(file: Any, path: Path, logged: _LoggedErrors) -> Volume:
     if file.is_ome:
         check_ome(file.pages[0].description)
     series = file.series[0]
-    # A stack of pages along an unnamed axis is a stack along z.
-    axes = re.sub(r"[iqo]", "z", series.axes.lower(), count=1)
+    # A stack of pages along an unnamed axis is a stack along z; of several, the last one.
+    axes = re.sub(r"[iqo](?=[^iqo]*$)", "z", series.axes.lower())
     if axes.count("z") > 1:
         axes = series.axes.lower()
     size, why = _voxel_size(file)
@@ -162,9 +162,16 @@ def _voxel_size(file: Any) -> tuple[VoxelSize | None, str]:
         unit = str(metadata.get("unit", ""))
         scale = in_micrometres(unit)
         tags = file.pages[0].tags
-        if scale is None or "spacing" not in metadata or "XResolution" not in tags:
+        if scale is None:
             return None, f"ImageJ unit '{unit}'" if unit else "ImageJ metadata without a unit"
+        if "XResolution" not in tags or "YResolution" not in tags:
+            return None, "ImageJ metadata without a pixel size"
         x, y = (_pixel_side(tags[f"{axis}Resolution"].value) for axis in "XY")
+        if "spacing" not in metadata:
+            return None, (
+                f"the z spacing is missing: ImageJ metadata say {x * scale:.4g} x {y * scale:.4g} "
+                "um and no depth, as where it was not set or is 1"
+            )
         return _positive(x * scale, y * scale, abs(float(metadata["spacing"])) * scale)
     return None, "neither OME nor ImageJ metadata"
 

@@ -5,7 +5,7 @@ import math
 import re
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -40,6 +40,9 @@ SMALLEST_SIDE, LARGEST_SIDE = 1e-6, 1e6
 
 MOST_VOXELS = 2**53
 """Voxels of a volume, all axes together; more are no measurement."""
+
+KNOWN_AXES = {"t": " (time)", "c": " (channels)", "s": " (colours)"}
+"""What the letters of axes besides z, y, x mean."""
 
 _METRES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "c": 1e-2}
 """Metres by prefix of the unit."""
@@ -168,21 +171,30 @@ class Volume:
                 f"{self.path}: axes '{plain(self.axes)}' for {len(self.stored)} dimensions; "
                 "expected one letter for each, and z, y, x once"
             )
-        for axis, length in zip(self.axes, self.stored, strict=True):
-            if axis not in "zyx" and length > 1:
-                advice = (
-                    "" if "z" in self.axes else "; if it is z, name it so in the file's metadata"
-                )
-                raise ReadError(
-                    f"{self.path}: axis {plain(axis)} has {length} entries, expected one "
-                    f"channel and one time point with axes z, y, x{advice}"
-                )
+        lengths = zip(self.axes, self.stored, strict=True)
+        long = {axis: length for axis, length in lengths if axis not in "zyx" and length > 1}
+        if long:
+            raise ReadError(f"{self.path}: {self._too_many(long)}")
         missing = [axis for axis in "zyx" if axis not in self.axes]
         form = " x ".join(map(str, self.stored))
         if missing or min(self.shape) < 2:
             raise ReadError(f"{self.path}: a 2D image ({form}), expected a volume with z, y, x")
         if min(self.stored) < 1 or math.prod(self.stored) > MOST_VOXELS:
             raise ReadError(f"{self.path}: an array of {form} entries; is the file damaged?")
+
+    def _too_many(self, long: Mapping[str, int]) -> str:
+        """Return what the axes besides z, y, x are, and how to choose an entry of each."""
+        words = [f"axis {plain(axis)}{KNOWN_AXES.get(axis, '')} has {n} entries"
+                 for axis, n in long.items()]  # fmt: skip
+        found = f"{', '.join(words)}; expected a volume with axes z, y, x"
+        if "s" in long:
+            return f"{found}; a colour picture has no labels: save the numbers of the segments"
+        if "z" not in self.axes:
+            return f"{found}; if one of them is z, name it so in the file's metadata"
+        if not all(axis.isascii() and axis.isalpha() for axis in long):
+            return f"{found}; save one channel and one time point as a file"
+        choice = ",".join(f"{axis}=0" for axis in long)
+        return f"{found}; choose one, counted from 0: {Path(self.path).name}:{choice}"
 
     def _check_size(self, voxel_size: VoxelSize | None) -> None:
         """Raise if a block does not fit into memory, or a voxel has an absurd size."""
