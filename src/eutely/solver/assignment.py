@@ -23,7 +23,7 @@ from eutely.solver.beyond import Search, risen
 from eutely.solver.lap_sparse import lap_sparse, transpose
 from eutely.solver.softassign import CERTAIN, Centres, Rules, square_of, student_costs
 
-FIRST = 28.0
+FIRST = 20.0
 """Candidates of a centre at first, where points are as dense as anywhere in the body. With fewer,
 they are extended more often, which takes longer."""
 
@@ -80,7 +80,8 @@ class _Priced(NamedTuple):
         """Return the pairs that are ``kept`` (c,)."""
         counts = np.concatenate([[0], np.cumsum(kept)]).astype(np.int32)
         near = Candidates(counts[self.near.starts], self.near.points[kept])
-        return _Priced(near, *(values[kept] for values in self[1:]))
+        squares, costs, gains = self.squares[kept], self.costs[kept], self.gains[kept]
+        return _Priced(near, self.owners[kept], squares, costs, gains)
 
 
 def assign(

@@ -24,7 +24,7 @@ from eutely.solver.softassign import Centres, student
 LAYERS = (0.02, 0.1, 0.4)
 """Shares of the points, those of the highest prices first, that make the layers."""
 
-FEW = 300
+FEW = 700
 """Points that make one layer in any case."""
 
 
@@ -84,7 +84,8 @@ def _beyond(
     """Yield pairs of centres and points that are not pinned, layer by layer."""
     order = np.argsort(-values, kind="stable").astype(np.int32)
     order = order[~search.pinned[order]]
-    cuts = (np.array(LAYERS) * len(order)).astype(int) if len(order) > FEW else []
+    shares = LAYERS if len(order) > FEW else ()
+    cuts = [int(share * len(order)) for share in shares]
     for points in np.split(order, cuts):
         if not len(points) or spare.max(initial=-np.inf) + values[points[0]] <= 0:
             continue
