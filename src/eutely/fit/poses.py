@@ -43,6 +43,10 @@ least are plausible. In wrong poses it costs 1.05 to 1.25 times as much."""
 MARGIN = 6.0
 """Distance, in typical distances of neighbours, up to which cells beside a slab belong to it."""
 
+LACKING, MOST_LACKING = 0.01, 0.12
+"""Shares of the nuclei that a specimen lacks from which, and up to which, one end of the body may
+be cut off. Where more is, its view is searched for."""
+
 
 def plausible_poses(
     model: Model,
@@ -134,6 +138,28 @@ def _by_slab(model: Model, tried: list[Points], most: int | None) -> list[Points
     return [
         tried[at] for at in np.argsort(costs, kind="stable")[:most].tolist() if costs[at] <= limit
     ]
+
+
+def without_an_end(model: Model, posed: Points) -> list[Points]:
+    """Return where a specimen lies if it lacks nuclei because one end of the body is cut off.
+
+    Its pose (n, 3) is that of a whole body: stretched along x as much as it lacks. Both ends are
+    tried, as many cells as there are nuclei are covered; none if it lacks hardly any, or too many.
+    """
+    presence = model.background.presence
+    if not LACKING < 1 - len(posed) / presence.sum() <= MOST_LACKING:
+        return []
+    order = np.argsort(model.means[:, 0], kind="stable")
+    along, shares = model.means[order, 0], np.cumsum(presence[order]) / presence.sum()
+    share = len(posed) / presence.sum()
+    first, last = np.interp([1 - share, share], shares, along)
+    low, high = posed[:, 0].min(), posed[:, 0].max()
+    moved = []
+    for ends in ((first, high), (low, last)):
+        end = posed.copy()
+        end[:, 0] = np.interp(posed[:, 0], (low, high), ends)
+        moved.append(end)
+    return moved
 
 
 def _rolled(posed: Points) -> list[Points]:
