@@ -203,9 +203,11 @@ def _deformed(points: Points, kind: str) -> Points:
     ])  # fmt: skip
 
 
-def halves(seed: int, most: int = 50) -> tuple[list[Specimen], list[Specimen]]:
-    """Return two halves of the test worms, at most ``most`` in the second."""
-    test = list(worms("test2"))
-    order = range(100) if seed == 0 else np.random.default_rng(seed).permutation(100).tolist()
-    chosen = [test[k] for k in order]
-    return chosen[:50], chosen[50 : 50 + most]
+def halves(
+    seed: int, most: int = 50, which: str = "test2"
+) -> tuple[list[Specimen], list[Specimen]]:
+    """Return two random halves of a set of worms, at most ``most`` in the second."""
+    everyone = worms(which)
+    chosen = [everyone[k] for k in np.random.default_rng(seed).permutation(len(everyone)).tolist()]
+    half = len(chosen) // 2
+    return chosen[:half], chosen[half : half + most]

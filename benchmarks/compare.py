@@ -15,30 +15,19 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ttest_ind_from_stats
 
-from cohorts import (
-    BATCH_SIZE,
-    BATCHES,
-    CHANGED,
-    annotations,
-    batch,
-    built_in,
-    dropped_and_enlarged,
-    halves,
-    named_rows,
-    shifted,
-)
-from eutely import Annotation, Atlas, Design, Specimen, annotate, build, compare, read, simulate
-from eutely.comparison.answer import Outcome, answer
-from eutely.comparison.design import Contrast, contrasts
+from cohorts import BATCH_SIZE, BATCHES, CHANGED, annotations, batch, built_in
+from compare_power import FEWER, SETS, change_rows, question, shift_rows
+from eutely import Annotation, Atlas, Specimen, annotate, build, compare, read, simulate
+from eutely.comparison.answer import answer
+from eutely.comparison.design import Contrast
 from eutely.comparison.effects import spread_residuals
 from eutely.comparison.measured import Measured, measured
 from eutely.comparison.permutations import permutations
 from eutely.comparison.positions import positions
 from eutely.comparison.scores import Scores, Statistics, benjamini_hochberg, scores_of
+from eutely.comparison.second import renamed
 from eutely.comparison.words import found_words
-from eutely.evaluation import comparable
 from figures import Figures, keep, known, memory, peak, put, table
 from worms import DATA, named, worms
 
@@ -46,27 +35,18 @@ RESULTS = Path(__file__).resolve().parent / "results" / "compare.json"
 HALVES, REFERENCE = 200, 2000
 """Random halves of a cohort, and permutations that each is compared with."""
 
-DRAWS = 6
-"""Random choices of animals in section batch."""
+DRAWS = 12
+"""Random divisions of the animals in section batch."""
 
-SEEDS = {1.0: (0, 1, 2, 3), 0.5: (0, 1), 2.0: (0, 1), 0.25: (0, 1)}
-"""Choices of worms and cells for each distance."""
+WORMS = "test2"
+"""Worms of sections batch and power: nothing was chosen by their figures."""
 
-MOST = int(os.environ.get("EUTELY_MOST", "20"))
-"""Animals of the changed group; 50 takes two and a half times as long."""
-
-FEWER = 1000
-"""Permutations in sections batch and power."""
+MOST = int(os.environ.get("EUTELY_MOST", "50"))
+"""Animals of the changed group in section power."""
 
 LEVEL = 0.05
 
 Array = NDArray[np.float64]
-
-
-def question(first: int, second: int) -> Contrast:
-    labels = ["a"] * first + ["b"] * second
-    (contrast,) = contrasts(["a", "b"], labels, list(map(str, range(first + second))), Design())
-    return contrast
 
 
 def ks_distance(p: Array) -> float:
@@ -148,18 +128,23 @@ def _summary(own: Array, family: Array) -> Figures:
     }
 
 
+def cohort(atlas: Atlas, specimens: Sequence[Specimen], found: Sequence[Annotation]) -> Measured:
+    """Return what is measured of animals, named as `eutely.compare` does."""
+    return measured(atlas, specimens, renamed(atlas, specimens, found))
+
+
 def null() -> None:
     """Random halves of real and of simulated cohorts."""
     atlas = built_in()
     for which in ("train100", "test2"):
-        cells = measured(atlas, worms(which), annotations(worms(which)))
+        cells = cohort(atlas, worms(which), annotations(worms(which)))
         kept = {key: cells.values[key] for key in ("size", "mean")}
         cells = replace(cells, values=kept)
         show("null", which, half_tests(atlas, cells))
     built = build(simulate(12, cells=100, seed=0), workers=1)
     small = named(built.atlas, built.specimens, built.cells)
-    cohort = simulate(40, cells=100, seed=1, missing=0.03, spurious=0.03)
-    cells = measured(small, cohort, annotate(small, cohort, adapt=False, workers=1))
+    animals = simulate(40, cells=100, seed=1, missing=0.03, spurious=0.03)
+    cells = cohort(small, animals, annotate(small, animals, adapt=False, workers=1))
     show("null", "simulated", half_tests(small, cells))
 
 
@@ -172,7 +157,7 @@ def show(section: str, name: str, tests: dict[str, Figures]) -> None:
 
 def batches() -> None:
     """Half of the worms bent, stretched, warped or scaled: findings in the relative tests."""
-    atlas, plain = built_in(), worms("train100")[:BATCH_SIZE]
+    atlas, plain = built_in(), worms(WORMS)[:BATCH_SIZE]
     untouched = annotations(plain)
     rows = []
     for kind in ("none", *BATCHES):
@@ -184,7 +169,7 @@ def batches() -> None:
             half = BATCH_SIZE // 2
             specimens = [plain[k] for k in order[:half]] + [other[k] for k in order[half:]]
             found = [untouched[k] for k in order[:half]] + [changed[k] for k in order[half:]]
-            cells = sizes_only(measured(atlas, specimens, found))
+            cells = sizes_only(cohort(atlas, specimens, found))
             contrast = question(half, half)
             result = answer(atlas, cells, contrast, permutations(contrast, FEWER, draw))
             for outcome in result.cells:
@@ -193,7 +178,7 @@ def batches() -> None:
                 counts.setdefault(key, []).append(float(np.nanmean(outcome.p <= LEVEL)))
         rows.append({"batch": kind, **{key: float(np.mean(v)) for key, v in counts.items()}})
         table("batch: mean number of findings", rows[-1:])
-    keep(RESULTS, "batch", {"animals": BATCH_SIZE, "draws": DRAWS, "rows": rows})
+    keep(RESULTS, "batch", {"animals": BATCH_SIZE, "worms": WORMS, "draws": DRAWS, "rows": rows})
 
 
 def sizes_only(cells: Measured) -> Measured:
@@ -201,172 +186,17 @@ def sizes_only(cells: Measured) -> Measured:
     return replace(cells, values={"size": cells.values["size"]})
 
 
-def truly_named(
-    atlas: Atlas, specimens: Sequence[Specimen], found: Sequence[Annotation]
-) -> list[Annotation]:
-    """Return annotations with true names, where eutely put the nuclei."""
-    number = {comparable(name): cell for cell, name in enumerate(atlas.names) if name}
-    result = []
-    for specimen, annotation in zip(specimens, found, strict=True):
-        cells = np.full(len(specimen), -1, np.int32)
-        for name, row in named_rows(specimen).items():
-            cells[row] = number.get(name, -1)
-        sure = np.where(cells >= 0, 1.0, np.nan)
-        nothing = ((),) * len(specimen)
-        result.append(replace(annotation, cells=cells, confidence=sure, alternatives=nothing))
-    return result
-
-
-def t_tests(cells: Measured, first: int) -> NDArray[np.bool_]:
-    """Return findings of plain t-tests of places, the best of three axes, at 5% FDR."""
-    parts = []
-    for places in (cells.places[:first], cells.places[first:]):
-        seen = np.maximum(np.isfinite(places).sum(axis=0), 2)
-        mean = np.nansum(places, axis=0) / seen
-        square = np.nansum((places - mean) ** 2, axis=0) / (seen - 1)
-        parts.append((mean, np.sqrt(square), seen))
-    p = np.asarray(ttest_ind_from_stats(*parts[0], *parts[1], equal_var=False).pvalue)
-    best = np.minimum(1.0, 3 * np.where(np.isfinite(p), p, 1.0).min(axis=1))
-    return benjamini_hochberg(best) <= LEVEL
-
-
-def rates(found: NDArray[np.bool_], true: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the share of changed cells that are found, and of findings that are false."""
-    right = int(found[true].sum())
-    return right / len(true), (int(found.sum()) - right) / max(int(found.sum()), 1)
-
-
 def power() -> None:
     """Cells shifted, dropped and enlarged in real worms, names found by eutely or true."""
-    atlas = built_in()
     rows: list[Figures] = []
-    for distance in SEEDS:
-        for seed in SEEDS[distance]:
-            first, second = halves(seed, MOST)
-            changed = shifted(second, distance, seed)
-            rows += [
-                {"seed": seed, **row}
-                for row in _curve(atlas, (first, changed.specimens), changed.cells, distance)
-            ]
-        table(f"power: {distance} spacings", _means(rows, "distance", distance))
-        keep(RESULTS, "power", {"changed": CHANGED, "rows": _means(rows)})
-    rows = []
-    for seed in SEEDS[0.5]:
-        first, second = halves(seed, MOST)
-        other, cells = dropped_and_enlarged(second, seed)
-        rows += [{"seed": seed, **row} for row in _changes(atlas, (first, other), cells)]
-    table("power: dropped, enlarged", _means(rows))
-    keep(RESULTS, "changes", {"changed": CHANGED // 2, "rows": _means(rows)})
-
-
-def _means(rows: list[Figures], key: str = "", value: object = None) -> list[Figures]:
-    """Return the means of rows over seeds."""
-    averaged = ("found", "false", "false doubtful", "true doubtful")
-    parts: dict[tuple[object, ...], list[Figures]] = {}
-    for row in rows:
-        if not key or row[key] == value:
-            kept = tuple((k, v) for k, v in row.items() if k not in (*averaged, "seed"))
-            parts.setdefault(kept, []).append(row)
-    return [
-        {**dict(kept), "sets": len(several),
-         **{k: _mean([row[k] for row in several]) for k in averaged if k in several[0]}}
-        for kept, several in parts.items()
-    ]  # fmt: skip
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    """Return the mean of the values that are known, or None."""
-    known_values = [value for value in values if value == value]
-    return round(float(np.mean(known_values)), 3) if known_values else None
-
-
-def _group(first: int, second: int, size: int) -> NDArray[np.int64]:
-    """Return a random choice of ``size`` animals of each group."""
-    random = np.random.default_rng(0)
-    one, two = random.permutation(first)[:size], random.permutation(second)[:size]
-    return np.concatenate([one, first + two])
-
-
-def _curve(
-    atlas: Atlas,
-    groups: tuple[Sequence[Specimen], Sequence[Specimen]],
-    true: NDArray[np.int64],
-    distance: float,
-) -> list[Figures]:
-    first, second = groups
-    everyone = [*first, *second]
-    found = [*annotations(first), *annotations(second)]
-    rows: list[Figures] = []
-    for names, given in (("found", found), ("true", truly_named(atlas, everyone, found))):
-        cells = replace(measured(atlas, everyone, given), values={})
-        for size in (5, 10, 20, 50):
-            if size > len(second):
-                continue
-            hits: dict[str, list[tuple[float, ...]]] = {}
-            for chosen in (_group(len(first), len(second), size),):
-                for test, outcome in _places(atlas, cells, chosen, size).items():
-                    finding = outcome.q <= LEVEL
-                    hits.setdefault(test, []).append(
-                        (*rates(finding, true), *_doubts(outcome, finding, true))
-                    )
-                part = replace(cells, places=cells.places[chosen])
-                plain = t_tests(part, size)
-                hits.setdefault("t-test", []).append((*rates(plain, true), np.nan, np.nan))
-            for test, values in hits.items():
-                seen = np.array(values)
-                mean = [float(v[np.isfinite(v)].mean()) if np.isfinite(v).any() else float("nan")
-                        for v in seen.T]  # fmt: skip
-                keys = ("found", "false", "true doubtful", "false doubtful")
-                rows.append({"names": names, "distance": distance, "animals": size, "test": test,
-                             **dict(zip(keys, mean, strict=True))})  # fmt: skip
-    return rows
-
-
-def _doubts(
-    outcome: Outcome, finding: NDArray[np.bool_], true: NDArray[np.int64]
-) -> tuple[float, float]:
-    """Return the shares of right and of false findings that are marked doubtful."""
-    right = np.zeros(len(finding), dtype=bool)
-    right[true] = True
-    shares = [outcome.doubtful[finding & side] for side in (right, ~right)]
-    return tuple(float(share.mean()) if len(share) else float("nan") for share in shares)
-
-
-def _places(
-    atlas: Atlas, cells: Measured, chosen: NDArray[np.int64], size: int
-) -> dict[str, Outcome]:
-    contrast = replace(question(size, size), rows=chosen)
-    exchanged = permutations(contrast, FEWER, 0)
-    outcomes = answer(atlas, cells, contrast, exchanged).cells
-    return {one.test: one for one in outcomes if one.test in ("place", "place-relative")}
-
-
-def _changes(
-    atlas: Atlas, groups: tuple[Sequence[Specimen], Sequence[Specimen]], cells: Array
-) -> list[Figures]:
-    first, second = groups
-    everyone = [*first, *second]
-    found = [*annotations(first), *annotations(second)]
-    rows = []
-    for names, given in (("found", found), ("true", truly_named(atlas, everyone, found))):
-        table_ = sizes_only(measured(atlas, everyone, given))
-        for size in (5, 10, 20, 50):
-            if size > len(second):
-                continue
-            hits: dict[str, list[tuple[float, float]]] = {}
-            for chosen in (_group(len(first), len(second), size),):
-                contrast = replace(question(size, size), rows=chosen)
-                outcomes = answer(atlas, table_, contrast, permutations(contrast, FEWER, 0))
-                for outcome in outcomes.cells:
-                    if outcome.test in ("presence", "size"):
-                        true = np.asarray(cells[0 if outcome.test == "presence" else 1], np.int64)
-                        hits.setdefault(outcome.test, []).append(rates(outcome.q <= LEVEL, true))
-            for test, values in hits.items():
-                mean = np.mean(values, axis=0)
-                rows.append({"names": names, "animals": size, "test": test,
-                             "found": round(float(mean[0]), 3),
-                             "false": round(float(mean[1]), 3)})  # fmt: skip
-    return rows
+    for distance in SETS:
+        part = shift_rows(WORMS, distance, MOST)
+        table(f"power: {distance} spacings", part)
+        rows += part
+        keep(RESULTS, "power", {"changed": CHANGED, "worms": WORMS, "rows": rows})
+    rows = change_rows(WORMS, MOST)
+    table("power: dropped, enlarged", rows)
+    keep(RESULTS, "changes", {"changed": CHANGED // 2, "worms": WORMS, "rows": rows})
 
 
 def real() -> None:

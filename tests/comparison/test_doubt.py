@@ -27,8 +27,11 @@ def test_names_exchanged_in_one_group_are_no_certain_finding() -> None:
     values[10:, 12] += np.array([0.0, 1.0, 2.0])  # a cell that really moved, towards nobody
     found = scores_of(values, WEIGHTS, CONTRAST.nuisance)
     q = np.where(np.isin(np.arange(16), [5, 6, 12]), 0.001, 0.9)
-    doubtful = exchanged_names(effects_of(values, found, CONTRAST), MEANS, q, q)
+    unsure = np.ones(16, dtype=np.bool_)
+    effects = effects_of(values, found, CONTRAST)
+    doubtful = exchanged_names(effects, MEANS, q, q, unsure)
     assert np.flatnonzero(doubtful).tolist() == [5, 6]
+    assert not exchanged_names(effects, MEANS, q, q, ~unsure).any()
 
 
 def test_a_finding_of_uncertain_nuclei_alone_is_doubtful() -> None:
@@ -44,8 +47,9 @@ def test_a_finding_of_uncertain_nuclei_alone_is_doubtful() -> None:
 
 def test_cells_with_a_low_confidence_in_a_group_are_doubtful() -> None:
     weights = WEIGHTS.copy()
-    weights[10:, 2] = 0.4
+    weights[10:, 2] = 0.7
     assert np.flatnonzero(uncertain_cells(weights, CONTRAST)).tolist() == [2]
+    assert not uncertain_cells(weights, CONTRAST, 0.6).any()
 
 
 def test_an_absence_among_uncertain_neighbours_is_doubtful() -> None:

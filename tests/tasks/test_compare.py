@@ -137,9 +137,26 @@ def test_sets_of_cells_by_a_column(toy: tuple[Atlas, Groups]) -> None:
     design = Design(permutations=99, cell_groups={"kind": kinds})
     found = eutely.compare(atlas, groups, design=design, annotations=given).set_frame()
     assert set(found.loc[found["kind"] == "kind", "set"]) == {"moved", "other"}
-    wrong = Design(permutations=99, cell_groups={"kind": {"nobody": "x"}})
-    with pytest.raises(EutelyError, match="none of its 1 cells is in the atlas"):
-        eutely.compare(atlas, groups, design=wrong, annotations=given)
+
+
+def test_a_bad_design_is_told_before_animals_are_named(
+    toy: tuple[Atlas, Groups], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    atlas, groups = toy
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("animals were named")
+
+    monkeypatch.setattr("eutely.tasks.compare.annotate", never)
+    day = {one.name: label for label, worms in groups.items() for one in worms}
+    cases = {
+        "none of its 1 cells is in the atlas": Design(cell_groups={"kind": {"nobody": "x"}}),
+        "the covariates day say which group": Design(covariates={"day": day}),
+        "a trend needs three groups": Design(trend=True),
+    }
+    for words, design in cases.items():
+        with pytest.raises(EutelyError, match=words):
+            eutely.compare(atlas, groups, design=design)
 
 
 def test_bad_groups_are_one_line(toy: tuple[Atlas, Groups]) -> None:

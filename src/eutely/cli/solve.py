@@ -112,14 +112,17 @@ def solve(
         refuse_to_replace([output], [problem])
         refuse_other_kind(output, ["objective", "matchings"])
     check_regular(problem)
+    from eutely.cli.warm import tiny_pairs, warmed
     from eutely.io.dd import read_dd  # after errors: importing Numba is slow
 
-    pairs = read_dd(problem)
     options = Options(mode, effort.value, time_limit, bound, seed)
-    several = max(h for _, h, _ in pairs) > 1
-    solve_pairs = _solve_many if several else _solve_single
-    log.debug("loading machine code")
-    solve_pairs(_tiny(pairs, several), options._replace(time_limit=None))
+    with warmed("cliques"):
+        pairs = read_dd(problem)
+        graphs = min(max(h for _, h, _ in pairs) + 1, 4)
+        solve_pairs = _solve_many if graphs > 2 else _solve_single
+        quadratic = any(len(pair.arrays.edge_ends) for _, _, pair in pairs)
+        log.debug("loading machine code")
+        solve_pairs(tiny_pairs(graphs, quadratic), options._replace(time_limit=None))
     log.debug("solving")
     result = solve_pairs(pairs, options)
     if output is not None:
@@ -209,24 +212,6 @@ def _bound(
     return float(sum(bounds)), perf_counter() - begin
 
 
-def _tiny(pairs: "Pairs", several: bool) -> "Pairs":
-    """Return a tiny instance of the same kind; solving it loads the machine code.
-
-    Several graphs are four, and their pairs contradict each other: nothing ends early.
-    """
-    from eutely.problem import PairProblem
-
-    candidates = [[0, 0], [0, 1], [1, 0], [1, 1]]
-    straight, crossed = [-2.0, -1.0, -1.0, -2.0], [-1.0, -2.0, -2.0, -1.0]
-    edges = any(len(problem.arrays.edge_ends) for _, _, problem in pairs)
-    quadratic = ([[0, 3]], [0.5]) if edges else ()
-    first = PairProblem.from_arrays((2, 2), candidates, straight, *quadratic)
-    if not several:
-        return [(0, 1, first)]
-    last = PairProblem.from_arrays((2, 2), candidates, crossed)
-    return [(0, 1, first), (0, 2, first), (1, 2, first), (1, 3, first), (2, 3, first), (0, 3, last)]
-
-
 def _labels(matching: Any) -> list[int | None]:
     return [None if label < 0 else label for label in matching.tolist()]
 
@@ -269,9 +254,11 @@ def match(
             f"{len(specimens)} specimens in {first} and {second}; match takes one of each"
         )
     a, b = specimens
+    from eutely.cli.warm import warmed
     from eutely.tasks.match import match as match_specimens  # after errors: it takes a second
 
-    result = match_specimens(a, b, effort=effort.value, handedness=handedness.value, seed=seed)
+    with warmed("solver"):
+        result = match_specimens(a, b, effort=effort.value, handedness=handedness.value, seed=seed)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(("id_a", "id_b", "distance"))

@@ -12,6 +12,7 @@ from eutely.atlas import Atlas
 from eutely.comparison.body import pair_shifts
 from eutely.comparison.design import Contrast
 from eutely.comparison.doubt import (
+    UNSURE,
     exchanged_names,
     resting_on_doubt,
     uncertain_absences,
@@ -255,6 +256,7 @@ def _cell_tests(atlas: Atlas, cells: Measured, asked: _Asked, here: Positions) -
     contrast = asked.contrast
     weights, counts = cells.weights[contrast.rows], cells.counts[contrast.rows]
     unsure = uncertain_cells(weights, contrast)
+    possible = uncertain_cells(weights, contrast, UNSURE)
     results = []
     for test, values, prior in (
         (PLACE, here.displaced, atlas.covariances),
@@ -264,7 +266,7 @@ def _cell_tests(atlas: Atlas, cells: Measured, asked: _Asked, here: Positions) -
         outcome = asked.outcome(test, SPACINGS, values, found)
         effects = effects_of(values, found, contrast)
         doubt = unsure | resting_on_doubt(values, found, weights, contrast, outcome.q)
-        doubt |= exchanged_names(effects, here.means, outcome.q, outcome.p)
+        doubt |= exchanged_names(effects, here.means, outcome.q, outcome.p, possible)
         results.append(_in_spacings(outcome, cells.spacing)._replace(doubtful=doubt))
     results.append(asked.scatter(here.relative, found)._replace(doubtful=unsure))
     present = counts[..., None]

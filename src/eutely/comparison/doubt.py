@@ -13,7 +13,7 @@ from eutely.comparison.scores import LEVEL, Scores
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-CONFIDENT = 0.5
+CONFIDENT = 0.85
 """Mean confidence of a cell's nuclei in a group below which what is found about it is doubtful."""
 
 SURE = 0.8
@@ -22,6 +22,9 @@ SURE = 0.8
 KEPT = 0.5
 """Share of an effect that nuclei with sure names must show."""
 
+UNSURE = 0.95
+"""Mean confidence in a group from which names are not exchanged."""
+
 EXCHANGED = 0.2
 """Share of the way to another cell from which two opposite shifts look like exchanged names."""
 
@@ -29,13 +32,13 @@ PARTNERS = 6
 """Nearest cells whose names may be exchanged with that of a cell."""
 
 
-def uncertain_cells(weights: Array, contrast: Contrast) -> Mask:
-    """Return (m,), cells whose nuclei have a low mean confidence in one of the groups."""
+def uncertain_cells(weights: Array, contrast: Contrast, below: float = CONFIDENT) -> Mask:
+    """Return (m,), cells whose nuclei have a mean confidence below a limit in one of the groups."""
     doubtful = np.zeros(weights.shape[1], dtype=np.bool_)
     for group in range(len(contrast.labels)):
         inside = weights[contrast.groups == group]
         seen = np.maximum((inside > 0).sum(axis=0), 1)
-        doubtful |= (inside.sum(axis=0) / seen < CONFIDENT) & (inside > 0).any(axis=0)
+        doubtful |= (inside.sum(axis=0) / seen < below) & (inside > 0).any(axis=0)
     return doubtful
 
 
@@ -61,7 +64,7 @@ def resting_on_doubt(
     return np.asarray((q <= LEVEL) & ~(shown >= KEPT))
 
 
-def exchanged_names(effects: Effects, means: Array, q: Array, p: Array) -> Mask:
+def exchanged_names(effects: Effects, means: Array, q: Array, p: Array, unsure: Mask) -> Mask:
     r"""Return (m,), findings that two exchanged names would explain.
 
     Cells c and d at :math:`\mu_c, \mu_d` whose names are exchanged in a share f of the animals of
@@ -76,6 +79,8 @@ def exchanged_names(effects: Effects, means: Array, q: Array, p: Array) -> Mask:
     q, p
         (m,), false discovery rates, and p-values: one of the two must be a finding, the other at
         least have p <= 0.05.
+    unsure
+        (m,), cells whose names may be exchanged; both must be.
     """
     shifts = np.nan_to_num(effects.shifts)
     _, near = KDTree(means).query(means, min(PARTNERS + 1, len(means)))
@@ -87,6 +92,7 @@ def exchanged_names(effects: Effects, means: Array, q: Array, p: Array) -> Mask:
     finding, likely = q <= LEVEL, p <= LEVEL
     either = (finding[:, None] & likely[near]) | (likely[:, None] & finding[near])
     swap = (here >= EXCHANGED) & (there >= EXCHANGED) & either
+    swap &= unsure[:, None] & unsure[near]
     return np.asarray(swap.any(axis=1))
 
 

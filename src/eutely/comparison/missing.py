@@ -19,8 +19,13 @@ def filled(values: Array, weights: Array) -> tuple[NDArray[np.bool_], Array, Arr
 
 def medians(table: Array, otherwise: float = np.nan) -> Array:
     """Return (n,), the medians of the rows (n, m), NaN left out; ``otherwise`` of an empty row."""
-    rows = [row[np.isfinite(row)] for row in table]
-    return np.array([np.median(row) if len(row) else otherwise for row in rows])
+    ordered = np.sort(np.where(np.isfinite(table), table, np.nan), axis=1)  # NaN at the end
+    known = np.isfinite(ordered).sum(axis=1)
+    rows, middle = np.arange(len(table)), np.maximum(known - 1, 0)
+    if not table.size:
+        return np.full(len(table), otherwise)
+    result = 0.5 * (ordered[rows, middle // 2] + ordered[rows, (middle + 1) // 2])
+    return np.where(known > 0, result, otherwise)
 
 
 def normal_matrices(design: Array, weights: Array) -> Array:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from eutely.atlas import Atlas
 from eutely.comparison.measured import Measured
-from eutely.comparison.relative import centred, relative, reliability
+from eutely.comparison.relative import centred, field, reliability
 
 Array = NDArray[np.float64]
 
@@ -26,6 +26,8 @@ class Positions(NamedTuple):
         (N, m, 3), from the mean of all animals.
     relative
         (N, m, 3), minus what neighbours predict.
+    field
+        (N, m, 3), what neighbours predict, also of cells that an animal lacks.
     means
         (m, 3), of all animals.
     predicting
@@ -34,6 +36,7 @@ class Positions(NamedTuple):
 
     displaced: Array
     relative: Array
+    field: Array
     means: Array
     predicting: Array
 
@@ -41,8 +44,8 @@ class Positions(NamedTuple):
         """Return the same with cells that predict no others, since they moved themselves."""
         predicting = self.predicting.copy()
         predicting[:, moved] = 0.0
-        apart = relative(self.displaced, predicting, self.means)
-        return self._replace(relative=apart, predicting=predicting)
+        found = field(self.displaced, predicting, self.means)
+        return self._replace(relative=self.displaced - found, field=found, predicting=predicting)
 
 
 def positions(atlas: Atlas, cells: Measured) -> Positions:
@@ -50,8 +53,8 @@ def positions(atlas: Atlas, cells: Measured) -> Positions:
     displaced, means = centred(cells.places, cells.weights)
     usual = np.trace(atlas.covariances, axis1=1, axis2=2)
     predicting = cells.weights
-    apart = relative(displaced, predicting, means)
+    found = field(displaced, predicting, means)
     for _ in range(RELIABILITY_ROUNDS):
-        predicting = cells.weights * reliability(apart, cells.weights, usual)
-        apart = relative(displaced, predicting, means)
-    return Positions(displaced, apart, means, predicting)
+        predicting = cells.weights * reliability(displaced - found, cells.weights, usual)
+        found = field(displaced, predicting, means)
+    return Positions(displaced, displaced - found, found, means, predicting)

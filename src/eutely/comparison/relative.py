@@ -59,7 +59,14 @@ def reliability(apart: Array, weights: Array, variances: Array) -> Array:
 def relative(
     displaced: Array, weights: Array, means: Array, apart: NDArray[np.int64] | None = None
 ) -> Array:
-    r"""Return (N, m, 3), displacements minus those that the neighbours predict.
+    """Return (N, m, 3), displacements minus those that the neighbours predict; see `field`."""
+    return np.asarray(displaced - field(displaced, weights, means, apart))
+
+
+def field(
+    displaced: Array, weights: Array, means: Array, apart: NDArray[np.int64] | None = None
+) -> Array:
+    r"""Return (N, m, 3), the displacements that the neighbours of each cell predict.
 
     In each animal an affine field is fitted to the displacements :math:`u_j` of the nearest cells
     j of cell c,
@@ -83,11 +90,10 @@ def relative(
     _, given, weight = filled(displaced, weights)
     wanted = min(NEIGHBOURS, cells - 1)
     tree = KDTree(means)
-    result = np.full_like(displaced, np.nan)
+    result = np.zeros_like(displaced)
     for cell in range(cells):
         near = _near(tree, means, cell, wanted, apart)
         if len(near) < 4:
-            result[:, cell] = displaced[:, cell]
             continue
         offsets = means[near] - means[cell]
         reach = max(float(np.median(np.linalg.norm(offsets, axis=1))), 1e-12)
@@ -97,8 +103,7 @@ def relative(
         square = np.einsum("nj,ja,jb->nab", weighted, design, design)
         square += RIDGE * np.diag([1e-6, 1.0, 1.0, 1.0])
         right = np.einsum("nj,ja,njd->nad", weighted, design, given[:, near])
-        field = np.linalg.solve(square, right)
-        result[:, cell] = displaced[:, cell] - field[:, 0]
+        result[:, cell] = np.linalg.solve(square, right)[:, 0]
     return result
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eutely.comparison.answer import PLACE, PRESENCE, RELATIVE, SCATTER, Answer
+from eutely.comparison.clusters import FEWEST_OUT
 from eutely.comparison.comparison import Comparison, count, effect_words, findings
 from eutely.comparison.effects import POWER
 from eutely.comparison.relative import NEIGHBOURS
@@ -23,6 +24,12 @@ TESTS = {
 """What a finding of each test says of cells; features: "other in <feature>"."""
 
 
+_SECOND = (
+    f" Nuclei that lay out of place at the same place in {FEWEST_OUT} animals or more, of "
+    "whatever group, were given to the cell without which the cells around it fitted best."
+)
+
+
 def methods(comparison: Comparison, version: str) -> str:
     """Return the methods as paragraphs of plain text, one per line."""
     atlas, design = comparison.atlas, comparison.design
@@ -38,7 +45,8 @@ def methods(comparison: Comparison, version: str) -> str:
     lines = [
         f"We compared {_listed(sizes)} with eutely {version}. Nuclei were matched with an atlas of "
         f"{len(atlas)} cells from {atlas.specimens} specimens; cells were {named}, {together}, "
-        "without knowledge of the groups. Each nucleus counted by the confidence of its cell.",
+        "without knowledge of the groups. Each nucleus counted by the confidence of its cell."
+        f"{'' if design.given_names else _SECOND}",
         "Places were compared in the frame of the atlas after a smooth warp of each animal "
         f"(place), and relative to the affine field of the {NEIGHBOURS} nearest cells "
         "(place-relative), which removes bend, stretch, scale and smooth deformation. Scatter is "

@@ -61,16 +61,31 @@ HANGING = 0.5
 
 
 class View(NamedTuple):
-    """Where a specimen fits: (n, 3), how well, whether mirrored, and whether it is a part.
+    """Where a specimen fits.
 
-    And whether its handedness is ``clear``.
+    Attributes
+    ----------
+    posed
+        (n, 3), its nuclei there.
+    support
+        see `eutely.fit.evidence.support`.
+    mirrored, part
+        whether it is a mirror image, and whether it shows a part of the body.
+    evidence
+        log-likelihood by which each of the means so far prefers the mirror image.
     """
 
     posed: Points
     support: float
     mirrored: bool
     part: bool
-    clear: bool = True
+    evidence: tuple[float, ...] = ()
+
+    @property
+    def clear(self) -> bool:
+        """Whether its handedness is clear; also where it cannot be compared."""
+        enough = DOUBTFUL * np.sqrt(len(self.posed))
+        return not self.evidence or bool(abs(np.mean(self.evidence)) >= enough)
 
 
 def stand_together(run: Run, frame: Frame, sizes: NDArray[np.float64], *, known: bool) -> Frame:
@@ -126,7 +141,7 @@ def in_their_places(
 ) -> Frame:
     """Place the specimens that may be ``parts`` (N,) in the mean of the others."""
     frame = _resized(frame, sizes, ~parts)
-    placed, left = np.flatnonzero(~parts).tolist(), np.flatnonzero(parts).tolist()
+    placed, tried = np.flatnonzero(~parts).tolist(), np.flatnonzero(parts).tolist()
     mirrored = np.zeros(len(frame), bool)
     settings = context.settings.estimate
     mirrored[placed] = mirror_images(frame.subset(placed), settings, context.executor)
@@ -135,6 +150,7 @@ def in_their_places(
     first = frame.specimens[most[0]]
     start = nuclei_as_cells(first.poses[0], frame.body.spacing), np.nan_to_num(first.scores)
     least = PLACED
+    seen: dict[int, View] = {}
     for number in range(PASSES):
         founders = sorted(placed if number else most[:FOUNDERS])
         cells, model = _mean(frame.subset(founders), start, context)
@@ -143,18 +159,24 @@ def in_their_places(
         hands = (False, True) if shows else (False,)
         if number == 0 and len(founders) > 1:
             least += SHARE * max(_usual_support(model, cells), 0.0)
-        # The mean of all is better than that of a few, so that all parts are placed once more.
-        tried = np.flatnonzero(parts).tolist() if number == 1 else left
-        items = [(before.specimens[one], hands, known) for one in tried]
+        items = [
+            (before.specimens[one], hands, known, seen[one].evidence if one in seen else ())
+            for one in tried
+        ]
         views = zip(tried, context.executor.map(_viewed, items, shared=(model,)), strict=True)
-        fits = {one: view for one, view in views if view.support > least and (number or view.clear)}
+        seen |= dict(views)
+        # Those of clear handedness come first: the others are judged by a better mean.
+        fitting = [one for one in tried if seen[one].support > least]
+        fits = {one: seen[one] for one in fitting if number or seen[one].clear}
         frame = _with_views(before, frame, fits)
-        more = len({*placed, *fits}) - len(placed)
-        placed, left = sorted({*placed, *fits}), [one for one in left if one not in fits]
+        joined = set(fitting) - set(placed)
+        placed = sorted({*placed, *fits})
         log.info("%d of %d specimens fit each other", len(placed), len(frame))
-        if number and (not left or not more):
+        if number:  # all parts are placed again in the mean of all, then what is in doubt
+            tried = [one for one in tried if one not in fits or not seen[one].clear]
+        if not tried or not joined:
             break
-    _check_hanging(len(left), len(frame))
+    _check_hanging(len(frame) - len(placed), len(frame))
     return _as_most(frame)
 
 
@@ -222,23 +244,26 @@ def _usual_support(model: Model, cells: Cells) -> float:
     return float(np.median([support(model, fit, fit.posed) for fit in fits]))
 
 
-def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool]) -> View:
-    """Search the view of one specimen."""
-    specimen, hands, known = item
+def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool, tuple[float, ...]]) -> View:
+    """Search the view of one specimen; its handedness is that which all means so far prefer.
+
+    A single mean may prefer either by chance.
+    """
+    specimen, hands, known, evidence = item
     points = specimen.unstretched()
     length, width = np.log(specimen.stretch).tolist()
     apart = [length - width, length, width] if known else [length - width]
     whole = max(map(abs, apart)) < ODD_SHAPE
     unposed = Unposed(points, 1.0 if known else None, whole, hands)
     fit = settle_view(model, specimen, unposed)
-    clear = fit.mirror is None or abs(fit.mirror) >= DOUBTFUL * np.sqrt(len(points))
-    return View(
-        fit.posed,
-        support(model, fit, points),
-        is_mirrored(points, fit.posed),
-        fit.view is not None,
-        clear,
-    )
+    if fit.mirror is not None:
+        evidence = (*evidence, fit.mirror)
+        mirrored = bool(np.mean(evidence) > 0)
+        if is_mirrored(points, fit.posed) != mirrored:
+            fit = settle_view(model, specimen, unposed._replace(hands=(mirrored,)))
+    mirrored = is_mirrored(points, fit.posed)
+    placed = support(model, fit, points)
+    return View(fit.posed, placed, mirrored, fit.view is not None, evidence)
 
 
 def _with_views(before: Frame, frame: Frame, views: dict[int, View]) -> Frame:

@@ -93,8 +93,10 @@ class Model(NamedTuple):
 
 def model_of_atlas(atlas: Atlas) -> Model:
     """Prepare an atlas."""
+    # Copies can be written, as all other arrays here: for others kernels are compiled again.
+    means, neighbours = atlas.means.copy(), atlas.neighbours.copy()
     return Model(
-        Field(atlas.means, atlas.neighbours, atlas.predictors, centres_of(atlas.conditionals)),
+        Field(means, neighbours, atlas.predictors.copy(), centres_of(atlas.conditionals)),
         centres_of(atlas.covariances),
         Body(atlas.size, spacing(atlas.means), atlas.warp),
         min(atlas.freedom, GAUSSIAN),

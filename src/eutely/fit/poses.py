@@ -19,6 +19,13 @@ ROLLS = 12
 WITNESSES = 1000
 """Nuclei by which it is judged which poses are nearest, at most."""
 
+FEW_WITNESSES = 150
+"""Nuclei by which poses are left out that are far off."""
+
+FAIR = 1.2
+"""Factor by which such a pose is farther off than one that would be matched; the nearest few are
+never left out."""
+
 MATCHED_POSES = 4
 """Poses that are matched with the cells in any case, the nearest ones."""
 
@@ -29,6 +36,10 @@ RIVAL = 1.5
 """Poses up to so many times as far off as the nearest are matched too; of these, poses that cost up
 to so many times the least are warped too, and the best match decides. A worm has two or three such
 poses, a round embryo or a bent head a dozen."""
+
+LACKING, MOST_LACKING = 0.01, 0.12
+"""Shares of the nuclei that a specimen lacks from which, and up to which, one end of the body may
+be cut off. Where more is, its view is searched for."""
 
 
 def plausible_poses(
@@ -58,6 +69,12 @@ def plausible_poses(
     tree, broad = KDTree(model.means), model.broad()
     tried = [*poses, *_rolled(poses[0])]
     tried = [posed * MIRROR if mirrored else posed for mirrored in hands for posed in tried]
+    few = slice(None, None, -(-len(poses[0]) // FEW_WITNESSES))
+    witnesses = np.concatenate([posed[few] for posed in tried])
+    rough = np.log1p(nearest_squares(tree, witnesses, model.body.spacing))
+    rough = rough.reshape(len(tried), -1).mean(axis=1)
+    fair = max(np.sort(rough)[: 2 * MATCHED_POSES][-1], FAIR * RIVAL * rough.min())
+    tried = [posed for posed, far in zip(tried, rough, strict=True) if far <= fair]
     some = slice(None, None, -(-len(poses[0]) // WITNESSES))
     squares = [nearest_squares(tree, posed[some], model.body.spacing) for posed in tried]
     near = np.array([mean_nearness(each) for each in squares])
@@ -75,6 +92,28 @@ def plausible_poses(
     lowest = min(costs.values())
     limit = max(RIVAL * lowest, lowest)
     return [tried[at] for at in sorted(costs, key=costs.__getitem__) if costs[at] <= limit]
+
+
+def without_an_end(model: Model, posed: Points) -> list[Points]:
+    """Return where a specimen lies if it lacks nuclei because one end of the body is cut off.
+
+    Its pose (n, 3) is that of a whole body: stretched along x as much as it lacks. Both ends are
+    tried, as many cells as there are nuclei are covered; none if it lacks hardly any, or too many.
+    """
+    presence = model.background.presence
+    if not LACKING < 1 - len(posed) / presence.sum() <= MOST_LACKING:
+        return []
+    order = np.argsort(model.means[:, 0], kind="stable")
+    along, shares = model.means[order, 0], np.cumsum(presence[order]) / presence.sum()
+    share = len(posed) / presence.sum()
+    first, last = np.interp([1 - share, share], shares, along)
+    low, high = posed[:, 0].min(), posed[:, 0].max()
+    moved = []
+    for ends in ((first, high), (low, last)):
+        end = posed.copy()
+        end[:, 0] = np.interp(posed[:, 0], (low, high), ends)
+        moved.append(end)
+    return moved
 
 
 def _rolled(posed: Points) -> list[Points]:

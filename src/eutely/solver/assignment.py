@@ -22,10 +22,11 @@ from eutely.costs.near import grid_or_none, within
 from eutely.solver.lap_sparse import lap_sparse, transpose
 from eutely.solver.softassign import CERTAIN, Centres, Rules, square_of, student_costs
 
-FIRST = 10.0
-"""Candidates of a centre at first, where points are as dense as anywhere in the body."""
+FIRST = 28.0
+"""Candidates of a centre at first, where points are as dense as anywhere in the body. With fewer,
+they are extended more often, which takes longer."""
 
-WIDER = 6.0
+WIDER = 20.0
 """Factor by which squared distances are extended at most: the next prices may ask for less."""
 
 ROUNDING = 1e-10

@@ -18,6 +18,7 @@ from eutely.comparison.body import symmetric_pairs, whole_animal
 from eutely.comparison.design import FEWEST, contrasts
 from eutely.comparison.measured import measured
 from eutely.comparison.permutations import permutations
+from eutely.comparison.second import renamed
 from eutely.comparison.sets import cell_sets
 from eutely.errors import CompareError
 from eutely.execute import Progress, silent
@@ -71,6 +72,10 @@ def compare(
     labels = tuple(groups)
     specimens = [specimen for label in labels for specimen in groups[label]]
     animals = [label for label in labels for _ in groups[label]]
+    # What is wrong with the design is said before the animals are named, which takes longest.
+    contrasts(labels, animals, [one.name for one in specimens], design)
+    pairs = symmetric_pairs(atlas)
+    sets = cell_sets(atlas, prefixes(atlas.names), design.cell_groups)
     named = (
         _annotated(atlas, specimens, design, workers, progress)
         if annotations is None
@@ -84,12 +89,15 @@ def compare(
     specimens = [specimens[k] for k in kept]
     animals = [animals[k] for k in kept]
     named = [named[k] for k in kept]
+    if not design.given_names:
+        before = named
+        named = renamed(atlas, specimens, named)
+        changed = sum(int((a.cells != b.cells).sum()) for a, b in zip(before, named, strict=True))
+        log.info("%d nuclei have another cell by second places", changed)
     names = [specimen.name for specimen in specimens]
     questions = contrasts(labels, animals, names, design)
     progress("comparing", 0, len(questions) + 1, "measuring")
     cells = measured(atlas, specimens, named)
-    pairs = symmetric_pairs(atlas)
-    sets = cell_sets(atlas, prefixes(atlas.names), design.cell_groups)
     whole = whole_animal(atlas, specimens, named, cells, pairs)
     answers = []
     for number, contrast in enumerate(questions):
