@@ -36,7 +36,7 @@ def test_a_part_is_compiled_at_the_first_run_only(started):
         with warm.warmed("solver"):
             assert not any(process.ended for process in started)
     (process,) = started
-    assert process.words == [sys.executable, "-m", "eutely.cli.warm", "solver"]
+    assert process.words == [sys.executable, "-P", "-m", "eutely.cli.warm", "solver"]
     assert process.ended
 
 
