@@ -81,7 +81,7 @@ def test_specimens_are_annotated_served_and_left_complete(given: Path, tmp_path:
     line, problems = process.communicate(timeout=120)
     assert process.returncode == 130
     assert line == (
-        f"stopped; 1 correction saved in {out / 'pins.csv'} (1 nucleus is settled); tables and "
+        f"stopped; 1 change saved in {out / 'pins.csv'} (1 nucleus is settled); tables and "
         f"page in {out} agree with them\n"
     )
     assert "Traceback" not in problems

@@ -240,6 +240,7 @@ def test_completion_swaps_and_unknown_names(window: Page, served: tuple[Path, Se
     window.answered()
     keys.press("/")
     keys.type("nobody")
+    assert window.page.locator("#completions").inner_text() == "the atlas has no cell called nobody"
     keys.press("Enter")
     assert "no cell called nobody" in window.page.locator("#saved").inner_text()
     keys.press("Escape")

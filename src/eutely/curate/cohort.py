@@ -17,7 +17,7 @@ from eutely.geometry import folds
 from eutely.results import Shown
 from eutely.specimen import Specimen
 from eutely.tasks.annotate import FOLDS
-from eutely.tasks.series import SERIES, shifted
+from eutely.tasks.series import PRIOR, SERIES, shifted
 
 
 class Cohort:
@@ -81,8 +81,13 @@ class Cohort:
         return self._models[fold]
 
 
-def moved(atlas: Atlas, shown: Sequence[Shown], specimens: Mapping[str, Specimen]) -> Atlas:
-    """Return an atlas shifted to where annotated specimens have its cells."""
+def moved(
+    atlas: Atlas,
+    shown: Sequence[Shown],
+    specimens: Mapping[str, Specimen],
+    prior: float = PRIOR,
+) -> Atlas:
+    """Return an atlas, which counts for ``prior`` specimens, shifted to annotated specimens."""
     places = [by_cell(atlas, one.cells, one.positions) for one in shown]
     unknown = np.full((len(atlas), len(atlas.features)), np.nan)
     values = [
@@ -91,7 +96,7 @@ def moved(atlas: Atlas, shown: Sequence[Shown], specimens: Mapping[str, Specimen
         else unknown
         for one in shown
     ]
-    return shifted(atlas, np.stack(places), np.stack(values)) if shown else atlas
+    return shifted(atlas, np.stack(places), np.stack(values), prior) if shown else atlas
 
 
 def by_cell(

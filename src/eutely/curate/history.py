@@ -38,6 +38,8 @@ class History:
         row -> revision of its last change.
     done, undone
         corrections that can be undone, and done again.
+    last
+        rows of the last change -> their pins after it.
     """
 
     pins: dict[int, int] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class History:
     changed: dict[int, int] = field(default_factory=dict)
     done: list[Edit] = field(default_factory=list)
     undone: list[Edit] = field(default_factory=list)
+    last: Mapping[int, Pin] = field(default_factory=dict)
 
     def plan(self, wanted: Mapping[int, Pin], seen: int) -> Edit:
         """Return the correction that a person wants, who has seen revision ``seen``.
@@ -76,6 +79,7 @@ class History:
     def apply(self, edit: Edit, kind: str = "new") -> None:
         """Take a correction over; ``kind`` is ``new``, ``undo`` or ``redo``."""
         self.revision += 1
+        self.last = edit.after
         for row, cell in edit.after.items():
             self.changed[row] = self.revision
             if cell is None:

@@ -113,6 +113,10 @@ class Session:
                 self._idle.submit(self._count, number)
 
     @property
+    def _learned(self) -> bool:
+        return self.lesson is not None and self.lesson.atlas is not None
+
+    @property
     def pins_path(self) -> Path:
         """The log of all corrections."""
         return self.material.path / PINS
@@ -301,22 +305,23 @@ class Session:
             self._counted[number] = revision, counted
 
     def learn(self) -> Lesson:
-        """Shift the atlas to the specimens with corrections; all specimens are matched by it."""
+        """Shift the atlas to the specimens with corrections, if that helps; match all by it."""
         numbers = [number for number, case in enumerate(self.cases) if case.history.pins]
         self.lesson = lesson(self.cohort, [self.solve(number) for number in numbers])
-        self.cohort = Cohort(
-            self.lesson.atlas, self.cohort.shown, self.cohort.specimens, series=False
-        )
-        with self._lock:
-            for case in self.cases:
-                case.placed, case.before, case.solved, case.asked = None, None, -1, -1
+        if self.lesson.atlas is not None:
+            self.cohort = Cohort(
+                self.lesson.atlas, self.cohort.shown, self.cohort.specimens, series=False
+            )
+            with self._lock:
+                for case in self.cases:
+                    case.placed, case.before, case.solved, case.asked = None, None, -1, -1
         return self.lesson
 
     def current(self) -> list[Shown]:
         """Return all specimens as they are now; those without corrections as annotated."""
         result = []
         for number, case in enumerate(self.cases):
-            if not case.history.pins and self.lesson is None:
+            if not case.history.pins and not self._learned:
                 result.append(case.shown)
                 continue
             placed = self.solve(number)
@@ -344,10 +349,10 @@ class Session:
         if self.read_only:
             return "read-only: nothing was changed"
         pins = sum(len(case.history.pins) for case in self.cases)
-        corrections = "1 correction" if self.saved == 1 else f"{self.saved} corrections"
+        changes = "1 change" if self.saved == 1 else f"{self.saved} changes"
         settled = "1 nucleus is" if pins == 1 else f"{pins} nuclei are"
-        line = f"{corrections} saved in {self.pins_path} ({settled} settled)"
-        if not self.saved and not self.lesson:
+        line = f"{changes} saved in {self.pins_path} ({settled} settled)"
+        if not self.saved and not self._learned:
             return line
         if self.material.kind == "build":
             return f"{line}; eutely build with the same inputs uses them"

@@ -109,22 +109,23 @@ def _others(placed: Placed, row: int) -> list[list[float]]:
 def changes(case: Case) -> list[dict[str, Any]]:
     """Return which nuclei the last correction gave another cell: before, after, and why.
 
-    ``why`` is ``pinned``; ``taken``, its cell is that of nucleus ``by`` now; ``free``, its new cell
-    was that of nucleus ``by``; or ``neighbours``, which fit better so.
+    ``why`` is ``pinned``; ``opened``, its pin was taken back; ``taken``, its cell is that of
+    nucleus ``by`` now; ``free``, its new cell was that of nucleus ``by``; or ``neighbours``, which
+    fit better so.
     """
     if case.before is None or case.placed is None:
         return []
     before, after = case.before.nuclei.cells, case.placed.nuclei.cells
     now = {int(cell): row for row, cell in enumerate(after) if cell != UNMATCHED}
     then = {int(cell): row for row, cell in enumerate(before) if cell != UNMATCHED}
-    last = case.history.done[-1].after if case.history.done else {}
+    last = case.history.last
     rows = np.flatnonzero(before != after).tolist()
     result = []
     for row in sorted(rows, key=lambda row: row not in last):
         old, new = int(before[row]), int(after[row])
         why, by = "neighbours", None
         if row in last:
-            why = "pinned"
+            why = "opened" if last[row] is None else "pinned"
         elif old in now and now[old] != row:
             why, by = "taken", now[old]
         elif new in then and then[new] != row:

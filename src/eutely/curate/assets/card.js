@@ -109,7 +109,8 @@ function typing() {
     chosenCompletion = completions.length ? 0 : -1;
     show();
   };
-  const show = () => list.replaceChildren(...completions.map((cell, at) => {
+  const nothing = () => (typed.trim() ? [element("li", `the atlas has no cell called ${typed.trim()}`, "nothing")] : []);
+  const show = () => list.replaceChildren(...(completions.length ? [] : nothing()), ...completions.map((cell, at) => {
     const item = element("li", undefined, at === chosenCompletion ? "chosen" : "");
     item.append(element("span", cell < 0 ? NO_CELL : title(cell)), element("small", cell < 0 ? "" : where(cell, desk.row)));
     item.addEventListener("pointerdown", (event) => { event.preventDefault(); take(cell); });

@@ -100,6 +100,13 @@ function nextQuestion(step = 1) {
   pick(list[next].row, scene.magnify > 1.01);
 }
 
+// The next question while the server still works: not about nuclei that the answer itself may change.
+function questionAfter(answered) {
+  const follow = new Set(desk.open.queue.filter(({ row }) => answered.includes(row)).flatMap((question) => question.follow));
+  const list = openQuestions(), next = list.find(({ row }) => !follow.has(row)) || list[0];
+  if (next) pick(next.row, scene.magnify > 1.01); else drawAll();
+}
+
 // A correction: the nuclei are marked at once, "saved" is said when the server has it on disk.
 async function settle(wanted, onwards = true) {
   if (desk.overview.readOnly) { say("read-only", true); return; }
@@ -108,7 +115,7 @@ async function settle(wanted, onwards = true) {
   desk.swapping = false;
   say("saving …");
   waiting++;
-  if (onwards && !desk.open.reached) nextQuestion(0); else drawAll();
+  if (onwards && !desk.open.reached) questionAfter(wanted.map(([row]) => row)); else drawAll();
   try {
     const told = await post(`specimens/${number}/correct`, { cells: wanted, seen: revision });
     if (desk.open.number === number) desk.open.revision = Math.max(desk.open.revision, told.revision);

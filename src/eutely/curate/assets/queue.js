@@ -13,7 +13,7 @@ function drawQueue() {
     parts.push(element("p", `${percent(desk.overview.until)} of the names are expected to be right: no more questions are needed.`, "reached"));
   parts.push(...list.slice(0, 12).map(({ row, doubt, value, follow }) => {
     const line = element("button", undefined, row === desk.row ? "row now" : "row");
-    const more = follow.length > 1 ? ` · ${follow.length} names` : "";
+    const more = follow.length ? ` · ${follow.length} ${follow.length === 1 ? "name" : "names"}` : "";
     line.append(element("span", `${nameOf(row)}`), element("em", `${percent(doubt)} wrong${more}`));
     line.title = `${nucleus(row)}; an answer is expected to set ${value.toFixed(2)} names right`;
     line.style.setProperty("--sure", 1 - doubt);
@@ -26,6 +26,7 @@ function drawQueue() {
 
 const WHY = {
   pinned: () => "you said so",
+  opened: () => "its correction was taken back",
   taken: ({ before, by }) => `${title(before)} is ${nucleus(by)} now`,
   free: ({ after, by }) => `${title(after)} is free: ${nucleus(by)} is ${nameOf(by)} now`,
   neighbours: () => "its neighbours fit better so",
