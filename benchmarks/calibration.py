@@ -3,19 +3,21 @@
 Run ``python benchmarks/calibration.py [ROW ...]``; it needs the real data (``EUTELY_DATA``). Rows:
 test worms as they are, degraded, mirrored, and cut to parts by the built-in atlas ``celegans-l1``
 (built without names from the training worms), test worms by an atlas of ten training worms,
-simulated specimens, and NeuroPAL heads of the first fold, each alone, by an atlas of the others.
+simulated specimens, and the scored NeuroPAL heads of three folds, each alone and as series of one
+laboratory and fold, by atlases of all heads of the other folds; of heads named nuclei count only.
 Prints a table and writes ``benchmarks/results/calibration.json``. Names are read to count what is
 right.
 """
 
 import argparse
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from eutely import Annotation, Atlas, Specimen, annotate, build, simulate
 from figures import Figures, keep, table
-from neuropal import FOLDS, heads
+from neuropal import heads, splits
 from robustness import USUAL, degraded, judged
 from views import KINDS, changed
 from worms import named, worms
@@ -55,17 +57,30 @@ def parts() -> list[Specimen]:
     return [changed(worm, kinds[at % len(kinds)], at)[0] for at, worm in enumerate(test)]
 
 
-def heads_alone() -> tuple[list[Specimen], list[Annotation]]:
-    """Annotate the scored heads of the first fold by an atlas of all heads of others."""
-    every = heads("raw")
-    train = [head.specimen for head in every if head.fold != FOLDS[0]]
-    test = [head.specimen for head in every if head.fold == FOLDS[0] and head.scored]
-    return test, annotate(build(train, supervised=True).atlas, test, adapt=False)
+@cache
+def head_atlas(fold: str) -> Atlas:
+    """Build an atlas from the named heads of all folds but one."""
+    train = [head.specimen for head in heads("raw") if head.fold != fold]
+    return build(train, supervised=True).atlas
 
 
-def figures_of(specimens: list[Specimen], annotations: list[Annotation]) -> Figures:
+def scored_heads(*, series: bool) -> tuple[list[Specimen], list[Annotation]]:
+    """Annotate the scored heads of each fold, alone or as series of a laboratory."""
+    specimens: list[Specimen] = []
+    annotations: list[Annotation] = []
+    for _, test in splits(heads("raw"), "retrain"):
+        chosen = [head.specimen for head in test]
+        specimens += chosen
+        adapt = None if series else False
+        annotations += annotate(head_atlas(test[0].fold), chosen, adapt=adapt)
+    return specimens, annotations
+
+
+def figures_of(
+    specimens: list[Specimen], annotations: list[Annotation], *, named_only: bool
+) -> Figures:
     """Return accuracy, calibration, and how often an alternative is likelier than the cell."""
-    found = judged(specimens, annotations)
+    found = judged(specimens, annotations, named_only=named_only)
     contested = np.concatenate([annotation.contested for annotation in annotations])
     keys = ("specimens", "accuracy", "calibration_error", "errors_in_least_certain_tenth")
     confidence, right = found["calibration"]
@@ -92,7 +107,8 @@ def main() -> None:
             [changed(worm, "mirrored", 0)[0] for worm in worms("test2")[:TESTED]]
         ),
         "parts of test worms": lambda: by_built_in(parts()),
-        "heads, each alone": heads_alone,
+        "heads, each alone": lambda: scored_heads(series=False),
+        "heads, as series": lambda: scored_heads(series=True),
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", default=list(sets), help=f"of: {', '.join(sets)}")
@@ -102,7 +118,7 @@ def main() -> None:
     sets = {name: sets[name] for name in given.rows}
     rows = {}
     for name, compute in sets.items():
-        rows[name] = figures_of(*compute())
+        rows[name] = figures_of(*compute(), named_only=name.startswith("heads"))
         table(name, rows[name]["bins"])
         print({key: value for key, value in rows[name].items() if key != "bins"}, flush=True)
         keep(RESULTS, name, rows[name])

@@ -110,8 +110,14 @@ def degraded(
     return random_motions(worms_with_errors, seed + 17)
 
 
-def judged(specimens: Sequence[Specimen], annotations: Sequence[Annotation]) -> Figures:
-    """Return accuracy, shares of spurious and true nuclei that got no cell, and calibration."""
+def judged(
+    specimens: Sequence[Specimen], annotations: Sequence[Annotation], *, named_only: bool = False
+) -> Figures:
+    """Return accuracy, shares of spurious and true nuclei that got no cell, and calibration.
+
+    Nuclei without a name are spurious, and any cell is wrong; ``named_only`` leaves them out of the
+    calibration, where they are nuclei that nobody named.
+    """
     right, spurious, lost, sure, true = [], [], [], [], []
     for specimen, annotation in zip(specimens, annotations, strict=True):
         truth = np.array([comparable(name) for name in specimen.names or ()])
@@ -121,7 +127,7 @@ def judged(specimens: Sequence[Specimen], annotations: Sequence[Annotation]) -> 
         right.append(hit[known_].mean())
         spurious.extend((annotation.cells < 0)[~known_])
         lost.extend((annotation.cells < 0)[known_])
-        matched = annotation.cells >= 0
+        matched = (annotation.cells >= 0) & (known_ | (not named_only))
         sure.extend(annotation.confidence[matched])
         true.extend(hit[matched])
     sure, true = np.array(sure), np.array(true)

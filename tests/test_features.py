@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import eutely
+from eutely.agreement import agreement, at_random
 from eutely.candidates import Candidates, PairCosts
 from eutely.config import resolve
 from eutely.errors import EutelyError
@@ -229,3 +230,15 @@ def test_colour_helps_and_noise_does_not_harm(supervised: bool) -> None:
     assert right["colour"][1] >= right["none"][1]
     assert right["all"][0] > right["colour"][0] - 0.02
     assert right["all"][1] > right["colour"][1] - 0.02
+
+
+def test_scores_at_random_are_those_of_cells_without_scores() -> None:
+    values = np.random.default_rng(3).normal(size=(80, 4)) @ np.triu(np.ones((4, 4)))
+    values[:5] *= 20
+    values[7, 1] = np.nan
+    quick, slow = at_random(values, 3.0), agreement(np.zeros_like(values), values, 3.0)
+    assert quick is not None
+    assert slow is not None
+    for got, expected in zip(quick[1:], slow[1:], strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+    assert at_random(values[:5], 3.0) is None

@@ -114,6 +114,27 @@ def agreement(
     return Agreement(centre, middle, slope, scatter, crosstalk, gradient)
 
 
+def at_random(scores: NDArray[np.float64], freedom: float) -> Agreement | None:
+    """Return the agreement of the scores (n, d) of nuclei with nothing.
+
+    It is what `agreement` estimates from cells that all score 0, in less time.
+    """
+    y = scores[np.isfinite(scores).all(axis=1)]
+    if len(y) < FEWEST_MATCHES:
+        return None
+    count, d = y.shape
+    prior = PRIOR * np.cov(y.T, bias=True).reshape(d, d)
+    weights = np.ones(count)
+    for _ in range(REWEIGHTINGS):
+        middle = weights @ y / weights.sum()
+        away = y - middle
+        scatter = ridged(((weights * away.T) @ away + prior) / (count + PRIOR))
+        white = np.linalg.solve(np.linalg.cholesky(scatter), away.T)
+        weights = (freedom + d) / (freedom + (white**2).sum(axis=0))
+    nothing = np.zeros(d)
+    return Agreement(nothing, middle, nothing, scatter, np.zeros((d, d)), np.zeros((3, d)))
+
+
 def ridged(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a covariance that can be inverted even where two features are the same."""
     return covariance + RIDGE * np.eye(len(covariance))

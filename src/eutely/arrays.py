@@ -196,22 +196,16 @@ def neighbour_graph(starts: Any, owners: Any, rows: Any, items: Any) -> Any:
     return edge_starts, edge_ends
 
 
-@kernel
-def table_layout(starts: Any, edge_starts: Any, edge_ends: Any) -> Any:
+def table_layout(
+    starts: NDArray[np.int32], edge_starts: NDArray[np.int32], edge_ends: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return ``edge_offsets`` and ``row_starts`` of a problem with full tables."""
-    offsets = np.zeros(len(edge_ends), dtype=np.int32)
-    rows = np.zeros(starts[-1] + 1, dtype=np.int64)
-    at = np.int64(0)
-    for i in range(len(starts) - 1):
-        width = 0
-        for e in range(edge_starts[i], edge_starts[i + 1]):
-            offsets[e] = width
-            width += starts[edge_ends[e] + 1] - starts[edge_ends[e]]
-        for a in range(starts[i], starts[i + 1]):
-            rows[a] = at
-            at += width
-    rows[-1] = at
-    return offsets, rows
+    sizes = np.diff(starts)
+    before = np.concatenate([[0], np.cumsum(sizes[edge_ends], dtype=np.int64)])
+    first = before[edge_starts]
+    offsets = before[:-1] - np.repeat(first[:-1], np.diff(edge_starts))
+    rows = np.concatenate([[0], np.cumsum(np.repeat(np.diff(first), sizes), dtype=np.int64)])
+    return offsets.astype(np.int32), rows.astype(np.int64)
 
 
 @kernel
@@ -229,14 +223,11 @@ def full_values(p: Any, offsets: Any, full_rows: Any) -> Any:
     return values
 
 
-@kernel
-def chosen_items(p: Any, labels: Any) -> Any:
+def chosen_items(p: Arrays, labels: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return (n_left,) int32, the candidate of left node i with right node ``labels[i]``, or -1."""
+    found = np.flatnonzero(p.labels == np.asarray(labels)[p.owners])
     items = np.full(len(labels), -1, dtype=np.int32)
-    for i in range(len(labels)):
-        for a in range(p.starts[i], p.starts[i + 1]):
-            if p.labels[a] == labels[i]:
-                items[i] = a
+    items[p.owners[found]] = found
     return items
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import eigh
 
-from eutely.agreement import PRIOR, agreement, ridged
+from eutely.agreement import PRIOR, agreement, at_random, ridged
 from eutely.candidates import Candidates, PairCosts
 from eutely.errors import EutelyError
 from eutely.informative import MANY, following, informative, repeats
@@ -223,7 +223,7 @@ def feature_costs(
     if by_cell is not None and there is not None:
         values = values - there @ by_cell.gradient
         scores = values[nuclei[cells]]
-    at_large = agreement(np.zeros_like(cell_scores), scores, freedom)
+    at_large = at_random(scores, freedom)
     if by_cell is None or at_large is None:
         return None
     expected = by_cell.expected(means)
@@ -246,7 +246,7 @@ def feature_costs(
         height = np.log(np.diagonal(root)).sum()
         base[rows] = height + np.logaddexp(-usual, -odd) - np.log(2)
     prepared = there, here, which, factors, base, float(freedom)
-    return PairCosts(partial(_on_pairs, prepared), float(base.min(initial=0.0)))
+    return PairCosts(partial(_on_pairs, prepared), base)
 
 
 def _on_pairs(prepared: tuple[Any, ...], pairs: Candidates) -> NDArray[np.float64]:

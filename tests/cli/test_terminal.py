@@ -118,7 +118,7 @@ def test_match_says(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [line for line in result.stderr.splitlines() if "compiling" not in line]
     assert result.stdout == ""
     assert lines == [
-        "30 of 30 nuclei of worm001 matched with worm002 (30)",
+        "30 of 30 nuclei of worm001 matched with worm002 (30 nuclei)",
         "agreement: median distance 0.13 spacings (by chance 0.44), 92% of neighbours kept (by "
         "chance 82%)",
     ]

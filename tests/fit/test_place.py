@@ -15,8 +15,19 @@ from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.costs.near import FREE, NOBODYS
 from eutely.estimate import estimate
+from eutely.fit.again import posed_again
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, match_jointly, match_singly, nucleus_cells, place, term_costs
+from eutely.fit.place import (
+    FIRST_COOLING,
+    Fit,
+    match_jointly,
+    match_singly,
+    place,
+    soft_warp,
+    term_costs,
+    warp_pose,
+)
+from eutely.fit.probabilities import nucleus_cells
 from eutely.frame import Body, Posed
 from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules
@@ -89,6 +100,18 @@ def test_a_single_pose_is_taken_as_it_is(model: Model) -> None:
     upside_down = place(model, posed(turned(body, 180.0, back=False)))
     np.testing.assert_array_equal(upside_down.posed, turned(body, 180.0, back=False))
     assert right(upside_down, np.arange(CELLS)) < 0.6
+
+
+def test_a_pose_far_off_is_corrected_by_its_own_matches(model: Model) -> None:
+    """The warp undoes a roll of 30 degrees, not of 40: there half of the body is matched right."""
+    (body,) = bodies(1, seed=3)
+    fit = place(model, posed(turned(body, 40.0, back=False)))
+    assert right(fit, np.arange(CELLS)) < 0.9
+    again = posed_again(model, fit, body)
+    assert right(again, np.arange(CELLS)) > 0.95
+    assert posed_again(model, again, body) is again  # it lies well
+    lost = place(model, posed(turned(body, 60.0, back=False)))
+    assert posed_again(model, lost, body) is lost  # hardly a match is right
 
 
 @settings(max_examples=10)
@@ -230,3 +253,15 @@ def test_nuclei_get_their_cells_confidence_and_alternatives(model: Model) -> Non
         assert (shares[others < 0] == 0).all()
     for cell, nucleus in enumerate(fit.nuclei):
         assert nucleus < 0 or nuclei.cells[nucleus] == cell
+
+
+def test_a_warp_that_was_begun_ends_as_if_it_was_not(model: Model) -> None:
+    (body,) = bodies(1, seed=4)
+    begun = soft_warp(model, body, None, cooling=FIRST_COOLING)
+    scores = np.zeros((CELLS, 0))
+    again, whole = (
+        warp_pose(model, body, scores, None, begun=begun),
+        warp_pose(model, body, scores, None),
+    )
+    np.testing.assert_array_equal(again.warped, whole.warped)
+    np.testing.assert_array_equal(again.nuclei, whole.nuclei)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,12 @@ from hypothesis import strategies as st
 
 import eutely
 from eutely.annotation import Annotation
+from eutely.fit.evidence import HAND, MIRRORED, rival_weights
+from eutely.fit.place import Fit, Rival
+from eutely.fit.probabilities import nucleus_cells
+from eutely.fit.rates import Rates
 from eutely.io.annotations import write_annotations
-from eutely.solver.softassign import Rules, centres_of, soft_assign
+from eutely.solver.softassign import Rules, Shares, centres_of, soft_assign
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +45,39 @@ def test_the_chosen_cell_is_the_likeliest_unless_another_nucleus_has_it(
             if contested:
                 assert others[0][0] in taken
         assert annotation.contested.mean() < 0.05
+
+
+def a_fit(*rivals: Rival) -> Fit:
+    """Return a fit of three nuclei to three cells, each surely its own, and its rivals."""
+    points = np.zeros((3, 3))
+    shares = Shares(np.arange(4), np.arange(3, dtype=np.int32), np.ones(3))
+    nuclei = np.arange(3, dtype=np.int32)
+    fit = Fit(points, points, np.zeros((3, 0)), nuclei, 0.0, Rates(0.1, 0.1), shares=shares)
+    return replace(fit, rivals=rivals)
+
+
+def rival(*cells: int, mirrored: bool = False, cost: float = 0.0) -> Rival:
+    return Rival(np.array(cells, np.int32), mirrored, cost)
+
+
+def test_what_rivals_say_otherwise_is_doubt_and_an_alternative() -> None:
+    fit = a_fit(rival(0, 1, 2), rival(0, 2, 1, mirrored=True))
+    nuclei = nucleus_cells(fit, weights=rival_weights(fit.rivals, mirrored=0.3))
+    np.testing.assert_array_equal(nuclei.cells, [0, 1, 2])
+    np.testing.assert_allclose(nuclei.confidence, [1.0, 0.7, 0.7])
+    np.testing.assert_array_equal(nuclei.other_cells[:, 0], [-1, 2, 1])
+    np.testing.assert_allclose(nuclei.other_shares[:, 0], [0.0, 0.3, 0.3])
+
+
+def test_rivals_weigh_by_their_costs_and_by_how_much_they_differ() -> None:
+    assert rival_weights(()) == [1.0]
+    one, other = rival_weights((rival(0, 1, 2), rival(0, 1, -1, cost=3.0)))
+    np.testing.assert_allclose(one / other, np.exp(3.0))  # they differ in one nucleus
+    one, other = rival_weights((rival(*range(50)), rival(*range(1, 51), cost=3.0)))
+    np.testing.assert_allclose(one / other, np.exp(3.0 * HAND))
+    as_is, mirrored = rival_weights((rival(0, 1, 2), rival(2, 1, 0, mirrored=True)))
+    np.testing.assert_allclose(mirrored, MIRRORED)
+    np.testing.assert_allclose(as_is + mirrored, 1.0)
 
 
 def test_converged_shares_are_those_of_all_permutations() -> None:

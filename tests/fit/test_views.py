@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,14 @@ from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError
 from eutely.evaluation import score
+from eutely.fit import choose
+from eutely.fit.evidence import is_mirrored
+from eutely.fit.model import Model
+from eutely.fit.place import Fit
+from eutely.fit.poses import MIRROR, plausible_poses
+from eutely.fit.view import MANY
+from eutely.frame import Points
+from eutely.pose import anonymous
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.outliers import outliers
 from toy_animals import lopsided, mirrored, turned, window
@@ -117,3 +126,39 @@ def test_cells_out_of_view_do_not_lower_the_confidence(
     new = window(cohort[10], 0.4, 1.0)
     whole, part = annotated(atlas, cohort[10]), annotated(atlas, new)
     assert np.nanmean(part.confidence) > np.nanmean(whole.confidence) - 0.1
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[Atlas, Specimen]:
+    """Return an atlas, and a specimen of so many nuclei that its view is not always searched."""
+    cohort = [
+        lopsided(specimen)
+        for specimen in eutely.simulate(5, cells=300, variation=0.5, pose="none", seed=2)
+    ]
+    assert len(cohort[4]) > 1.1 * MANY
+    return eutely.build(cohort[:4], supervised=True, workers=1).atlas, cohort[4]
+
+
+def test_features_do_not_settle_the_handedness_that_places_leave_open(
+    large: tuple[Atlas, Specimen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loose matching follows misleading features too well; both are then compared jointly."""
+    atlas, new = large
+    points = anonymous(new, new.name).centroids
+
+    def both(*given: Any) -> list[Points]:
+        """Return the nearest pose and its mirror image, as if they were equally near."""
+        first = plausible_poses(*given)[0]
+        return [first, first * MIRROR]
+
+    def misled(model: Model, fit: Fit, pins: object) -> float:
+        """By places both are alike; by features the mirror image is far better."""
+        return 0.0 if not fit.scores.size or is_mirrored(points, fit.posed) else 10 * choose.CLEAR
+
+    monkeypatch.setattr(choose, "cost_at_usual_rates", misled)
+    monkeypatch.setattr(choose, "plausible_poses", both)
+    monkeypatch.setattr(choose, "_likely", lambda model, poses, pins: [(p, None) for p in poses])
+    monkeypatch.setattr(choose, "_shows_all", lambda model, fit: True)
+    annotation = annotated(atlas, new)
+    assert not annotation.mirrored
+    assert right(new, annotation) > 0.95

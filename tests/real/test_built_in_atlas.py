@@ -50,6 +50,15 @@ def test_the_front_of_a_twisted_worm_is_placed(worm: eutely.Specimen) -> None:
     assert accuracy > 0.9
 
 
+def test_a_worm_without_the_end_of_its_tail_is_not_stretched_over_it(data: Path) -> None:
+    """Few nuclei are in the tail: stretched over the whole body, the others err with confidence."""
+    worm = sorted(eutely.read(data / "rapcat" / "test2"), key=lambda one: one.name)[1]
+    along = worm.centroids[:, 0]
+    front = worm.take(np.flatnonzero(along >= along.min() + 0.1 * np.ptp(along)))
+    assert len(worm) - len(front) < 15
+    assert accuracy_of(front)[0] > 0.93
+
+
 def test_half_of_the_nuclei_missing_are_no_part_of_the_body(worm: eutely.Specimen) -> None:
     kept = np.random.default_rng(1).random(len(worm)) < 0.5
     accuracy, annotation = accuracy_of(worm.take(np.flatnonzero(kept)))

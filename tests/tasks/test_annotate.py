@@ -168,6 +168,13 @@ def test_specimens_of_a_series_settle_their_handedness_together() -> None:
     assert mirrored() == []
 
 
+def test_many_specimens_of_a_series_share_an_error_and_do_not_make_it_certain() -> None:
+    few, many = (mirror_probabilities(np.full(count, 1.0)) for count in (2, 40))
+    assert 0.5 < few[0] < many[0] < 0.9  # independent ones: 1 - 1e-17
+    settled = mirror_probabilities(np.append(np.full(40, CERTAIN), 0.3))
+    assert settled[-1] > 0.95  # what is certain has no error to share
+
+
 def test_a_specimen_by_itself_has_its_odds_and_the_prior() -> None:
     odds = np.exp(1.3) * MIRRORED / (1 - MIRRORED)
     np.testing.assert_allclose(mirror_probabilities(np.array([1.3])), odds / (1 + odds), rtol=1e-3)

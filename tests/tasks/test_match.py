@@ -64,7 +64,7 @@ def test_both_ends_and_all_rolls_are_tried(ahead: float) -> None:
     first, second = round_animal("a", random, 1.0), round_animal("b", random, ahead)
     found = match(first, second)
     assert right(first, second, found) > 0.95
-    assert not found.doubtful
+    assert not found.doubt
     assert found.agreement.distance < 0.6 < found.chance.distance
     assert found.agreement.kept > 0.7 > found.chance.kept
 
@@ -75,7 +75,33 @@ def test_a_worm_that_lies_end_for_end(ahead: float) -> None:
     turned = second.moved(np.diag([ahead, ahead, 1.0]), [0.0, 0.0, 0.0])
     found = match(first, turned)
     assert right(first, turned, found) > 0.9
-    assert not found.doubtful
+    assert not found.doubt
+
+
+@pytest.mark.parametrize("handedness", ["auto", "mirrored"])
+def test_a_mirror_image_is_recognised(handedness) -> None:
+    random = np.random.default_rng(0)
+    first, second = round_animal("a", random, 1.0), round_animal("b", random, 1.0)
+    image = second.mapped(np.diag([-1.0, 1.0, 1.0]), np.zeros(3))
+    found = match(first, image, handedness=handedness)
+    assert found.mirrored
+    assert right(first, image, found) > 0.85
+    as_it_is = match(first, image, handedness="as-is")
+    assert not as_it_is.mirrored
+    assert right(first, image, as_it_is) < 0.5
+    assert not match(first, second).mirrored
+
+
+def test_an_animal_with_like_sides_stays_as_it_is(pair) -> None:
+    assert not match(*pair).mirrored
+
+
+def test_loose_agreement_is_not_called_chance() -> None:
+    """A tenth of the nuclei missing and a tenth spurious: most matches are right, many are not."""
+    first, second = eutely.simulate(2, body_plan(113, seed=1), seed=1, missing=0.1, spurious=0.1)
+    found = match(first, second)
+    assert 0.5 < right(first, second, found) < 0.85
+    assert found.doubt == "loose"
 
 
 def test_two_organisms_agree_by_chance() -> None:
@@ -83,4 +109,4 @@ def test_two_organisms_agree_by_chance() -> None:
     (other,) = eutely.simulate(1, body_plan(113, seed=6), seed=1)
     found = match(first, other)
     assert right(first, other, found) < 0.2
-    assert found.doubtful
+    assert found.doubt == "chance"

@@ -15,6 +15,7 @@ from eutely.cli.common import (
     Adapt,
     AtlasFile,
     Dask,
+    Handedness,
     Inputs,
     NameFile,
     PinFile,
@@ -50,14 +51,6 @@ SURE = 0.9
 
 MOST_NOTES = 10
 """Specimens whose view the summary tells."""
-
-
-class Handedness(StrEnum):
-    """Whether specimens are mirror images."""
-
-    AUTO = "auto"
-    AS_IS = "as-is"
-    MIRRORED = "mirrored"
 
 
 class LabelFormat(StrEnum):

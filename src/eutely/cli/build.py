@@ -121,11 +121,16 @@ def build(
         raise EutelyError("--pins and --no-pins exclude each other; give one of them")
     known = {} if no_pins else None if pins is None else read_pins(pins)
     # What is wrong with the input was said above, before imports that take a second.
+    from eutely.cli.warm import warmed
     from eutely.tasks.build import build as build_atlas
 
     Stop.kept = f"{output} keeps its finished steps: the same command continues"
     plan = "named" if supervised else settings.method
-    with run_folder(output, command(), force) as run, progress_of(plan, quiet) as progress:
+    with (
+        warmed("estimates"),
+        run_folder(output, command(), force) as run,
+        progress_of(plan, quiet) as progress,
+    ):
         built = build_atlas(
             specimens,
             run,

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from textwrap import fill
@@ -27,6 +28,15 @@ out = Console()
 
 err = Console(stderr=True)
 """Standard error, for progress, warnings and errors."""
+
+
+class Handedness(StrEnum):
+    """Whether specimens are mirror images."""
+
+    AUTO = "auto"
+    AS_IS = "as-is"
+    MIRRORED = "mirrored"
+
 
 Inputs = Annotated[
     list[Path],

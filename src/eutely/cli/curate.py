@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eutely.cli.annotate import Handedness
 from eutely.cli.common import (
     Adapt,
+    Handedness,
     Quiet,
     SkipBad,
     Verbose,

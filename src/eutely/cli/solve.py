@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from eutely.cli.common import (
+    Handedness,
     Quiet,
     Seed,
     Verbose,
     VoxelSize,
+    counted,
     err,
     files_read,
     read_specimens,
@@ -58,6 +60,14 @@ class Options(NamedTuple):
     bound: bool
     seed: int
 
+
+DOUBTS = {
+    "loose": "%s and %s agree loosely: a quarter to a half of these matches are likely wrong; "
+    "matching each with an atlas (eutely annotate) is safer",
+    "chance": "%s and %s agree hardly better than by chance: half of these matches or more are "
+    "likely wrong, and all of them unless the two are of one organism and in one unit",
+}
+"""Warnings about matches that cannot be trusted."""
 
 EffortOption = Annotated[Effort, typer.Option(help="How much work to spend.")]
 
@@ -102,14 +112,17 @@ def solve(
         refuse_to_replace([output], [problem])
         refuse_other_kind(output, ["objective", "matchings"])
     check_regular(problem)
+    from eutely.cli.warm import tiny_pairs, warmed
     from eutely.io.dd import read_dd  # after errors: importing Numba is slow
 
-    pairs = read_dd(problem)
     options = Options(mode, effort.value, time_limit, bound, seed)
-    several = max(h for _, h, _ in pairs) > 1
-    solve_pairs = _solve_many if several else _solve_single
-    log.debug("loading machine code")
-    solve_pairs(_tiny(pairs, several), options._replace(time_limit=None))
+    with warmed("cliques"):
+        pairs = read_dd(problem)
+        graphs = min(max(h for _, h, _ in pairs) + 1, 4)
+        solve_pairs = _solve_many if graphs > 2 else _solve_single
+        quadratic = any(len(pair.arrays.edge_ends) for _, _, pair in pairs)
+        log.debug("loading machine code")
+        solve_pairs(tiny_pairs(graphs, quadratic), options._replace(time_limit=None))
     log.debug("solving")
     result = solve_pairs(pairs, options)
     if output is not None:
@@ -199,24 +212,6 @@ def _bound(
     return float(sum(bounds)), perf_counter() - begin
 
 
-def _tiny(pairs: "Pairs", several: bool) -> "Pairs":
-    """Return a tiny instance of the same kind; solving it loads the machine code.
-
-    Several graphs are four, and their pairs contradict each other: nothing ends early.
-    """
-    from eutely.problem import PairProblem
-
-    candidates = [[0, 0], [0, 1], [1, 0], [1, 1]]
-    straight, crossed = [-2.0, -1.0, -1.0, -2.0], [-1.0, -2.0, -2.0, -1.0]
-    edges = any(len(problem.arrays.edge_ends) for _, _, problem in pairs)
-    quadratic = ([[0, 3]], [0.5]) if edges else ()
-    first = PairProblem.from_arrays((2, 2), candidates, straight, *quadratic)
-    if not several:
-        return [(0, 1, first)]
-    last = PairProblem.from_arrays((2, 2), candidates, crossed)
-    return [(0, 1, first), (0, 2, first), (1, 2, first), (1, 3, first), (2, 3, first), (0, 3, last)]
-
-
 def _labels(matching: Any) -> list[int | None]:
     return [None if label < 0 else label for label in matching.tolist()]
 
@@ -232,16 +227,19 @@ def match(
     ] = None,
     voxel_size: VoxelSize = None,
     effort: EffortOption = Effort.default,
+    handedness: Annotated[
+        Handedness, typer.Option("--handedness", help="Whether B is a mirror image of A.")
+    ] = Handedness.AUTO,
     seed: Seed = 0,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Match the nuclei of one specimen with those of another.
 
-    Both are brought into a common pose and size first: all rolls and both ends are tried. The table
-    has one row per nucleus of A: id_a, id_b (empty where unmatched) and the distance of the two in
-    the common frame. Their agreement is printed beside that of chance, with a warning where it is
-    no better.
+    Both are brought into a common pose and size first: all rolls, both ends and mirror images are
+    tried. The table has one row per nucleus of A: id_a, id_b (empty where unmatched) and the
+    distance of the two in the common frame. Their agreement is printed beside that of chance, with
+    a warning where it is loose, or hardly better.
 
     Example: eutely match worm1.csv worm2.csv -o pairs.csv
     """
@@ -256,9 +254,11 @@ def match(
             f"{len(specimens)} specimens in {first} and {second}; match takes one of each"
         )
     a, b = specimens
+    from eutely.cli.warm import warmed
     from eutely.tasks.match import match as match_specimens  # after errors: it takes a second
 
-    result = match_specimens(a, b, effort=effort.value, seed=seed)
+    with warmed("solver"):
+        result = match_specimens(a, b, effort=effort.value, handedness=handedness.value, seed=seed)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(("id_a", "id_b", "distance"))
@@ -271,15 +271,14 @@ def match(
             aside.write_text(table.getvalue(), encoding="utf-8", newline="")
     if not quiet:
         matched = int((result.partners >= 0).sum())
-        say(f"{matched} of {len(a)} nuclei of {a.name} matched with {b.name} ({len(b)})", "", err)
+        hand = ", a mirror image" if result.mirrored else ""
+        words = f"matched with {b.name} ({counted(len(b), 'nucleus', 'nuclei')}{hand})"
+        say(f"{matched} of {counted(len(a), 'nucleus', 'nuclei')} of {a.name} {words}", "", err)
         here, chance = result.agreement, result.chance
         say(
             f"agreement: median distance {here.distance:.2f} spacings (by chance "
             f"{chance.distance:.2f}), {here.kept:.0%} of neighbours kept (by chance "
             f"{chance.kept:.0%})", "", err,
         )  # fmt: skip
-    if result.doubtful:
-        log.warning(
-            "%s and %s agree no better than by chance: do not trust these matches; are they of one "
-            "organism, in one unit, not mirrored?", a.name, b.name,
-        )  # fmt: skip
+    if result.doubt:
+        log.warning(DOUBTS[result.doubt], a.name, b.name)

@@ -15,9 +15,10 @@ from eutely.candidates import PairCosts
 from eutely.cliques import UNMATCHED
 from eutely.costs.near import FREE, NOBODYS
 from eutely.features import scores
-from eutely.fit.choose import match_around
+from eutely.fit.again import match_around
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, error_of, match_jointly, nucleus_cells, term_costs
+from eutely.fit.place import Fit, error_of, match_jointly, term_costs
+from eutely.fit.probabilities import nucleus_cells
 from eutely.fit.view import in_view
 from eutely.frame import Points
 from eutely.results import Shown

@@ -72,6 +72,7 @@ def _fit_student(
     covariances = np.empty((m, 3, 3))
     weights = np.empty(count)
     middle = np.empty(3)
+    inverse = np.empty((3, 3))
     for i in range(m):
         covariance = covariances[i]
         mean = means[i]
@@ -84,7 +85,20 @@ def _fit_student(
             for b in range(3):
                 covariance[a, b] = prior[a, b]
         for _ in range(REWEIGHTINGS):
-            inverse = np.linalg.inv(covariance)
+            # The inverse by cofactors; that of a symmetric matrix is symmetric.
+            for a in range(3):
+                b, c = (a + 1) % 3, (a + 2) % 3
+                for d in range(3):
+                    e, f = (d + 1) % 3, (d + 2) % 3
+                    inverse[d, a] = (
+                        covariance[b, e] * covariance[c, f] - covariance[b, f] * covariance[c, e]
+                    )
+            scale = 0.0
+            for a in range(3):
+                scale += covariance[0, a] * inverse[a, 0]
+            for a in range(3):
+                for b in range(3):
+                    inverse[a, b] /= scale
             total = 0.0
             for a in range(3):
                 middle[a] = 0.0

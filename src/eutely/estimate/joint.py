@@ -16,6 +16,7 @@ from eutely.arrays import longer
 from eutely.config.model import Estimate
 from eutely.costs.grid import Grid, grid_of, shell
 from eutely.estimate.gaussians import Gaussians, robust_gaussians
+from eutely.estimate.small import eliminate
 from eutely.kernel import inner, kernel
 
 CLIP = 5.0
@@ -133,7 +134,7 @@ def _square_roots(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @inner
-def block(moved: Any, i: int, j: int, out: Any) -> None:
+def block(moved: Any, i: Any, j: Any, out: Any) -> None:
     """Write the joint covariance of two cells to ``out`` (3, 3)."""
     strength, length, fade = moved.weights[0], moved.weights[1], moved.weights[2]
     shrinkage = moved.weights[3]
@@ -216,7 +217,7 @@ def _predictive(moved: Any, most: int) -> Any:
             count, reach = shell(moved.grid, moved.grid.points[i], radius, near)
             radius += 1
             for at in range(count):
-                j = near[at]
+                j = np.int64(near[at])
                 if j == i:
                     continue
                 block(moved, i, j, out)
@@ -258,7 +259,7 @@ def _roomier(blocks: Any, size: int) -> Any:
 
 
 @inner
-def _insert(cells: Any, best: Any, known: int, cell: int, value: float) -> int:
+def _insert(cells: Any, best: Any, known: int, cell: Any, value: float) -> int:
     """Insert a cell into a list of the best, highest value first; return how many there are."""
     at = known
     if known == len(best):
@@ -285,15 +286,16 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
     conditionals = np.empty((m, 3, 3))
     others = np.empty((3 * k, 3 * k))
     cross = np.empty((3 * k, 3))
+    weights = np.empty((3 * k, 3))
     out = np.empty((3, 3))
     position = np.full(m, -1, np.int64)
     for i in range(m):
         for p in range(k):
-            j = chosen[i, p]
+            j = np.int64(chosen[i, p])
             for at in range(starts[j], starts[j + 1]):
                 position[near[at]] = at
             for q in range(-1, k):
-                other = chosen[i, q] if q >= 0 else i
+                other = np.int64(chosen[i, q]) if q >= 0 else i
                 if 0 <= q < p:
                     continue
                 if position[other] >= 0:
@@ -312,13 +314,19 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
             for at in range(starts[j], starts[j + 1]):
                 position[near[at]] = -1
         block(moved, i, i, out)
-        weights = np.linalg.solve(others, cross)
-        rest = out - weights.T @ cross
+        for a in range(3 * k):
+            for b in range(3):
+                weights[a, b] = cross[a, b]
+        eliminate(others, weights)
+        for a in range(3):
+            for b in range(3):
+                for c in range(3 * k):
+                    out[a, b] -= weights[c, a] * cross[c, b]
         for p in range(k):
             for a in range(3):
                 for b in range(3):
                     predictors[i, p, a, b] = weights[3 * p + b, a]
         for a in range(3):
             for b in range(3):
-                conditionals[i, a, b] = (rest[a, b] + rest[b, a]) / 2
+                conditionals[i, a, b] = (out[a, b] + out[b, a]) / 2
     return predictors, conditionals

@@ -166,17 +166,15 @@ def in_their_places(
         views = zip(tried, context.executor.map(_viewed, items, shared=(model,)), strict=True)
         seen |= dict(views)
         # Those of clear handedness come first: the others are judged by a better mean.
-        fits = {
-            one: seen[one]
-            for one in tried
-            if seen[one].support > least and (number or seen[one].clear)
-        }
+        fitting = [one for one in tried if seen[one].support > least]
+        fits = {one: seen[one] for one in fitting if number or seen[one].clear}
         frame = _with_views(before, frame, fits)
+        joined = set(fitting) - set(placed)
         placed = sorted({*placed, *fits})
         log.info("%d of %d specimens fit each other", len(placed), len(frame))
         if number:  # all parts are placed again in the mean of all, then what is in doubt
             tried = [one for one in tried if one not in fits or not seen[one].clear]
-        if not tried:
+        if not tried or not joined:
             break
     _check_hanging(len(frame) - len(placed), len(frame))
     return _as_most(frame)

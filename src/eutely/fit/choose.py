@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eutely.align.affine import least_squares
 from eutely.align.target import pose_rules
 from eutely.align.warp import rewarp
-from eutely.candidates import PairCosts
+from eutely.fit.again import FEWEST_MATCHES, WELL, Pins, posed_again, warp_part
 from eutely.fit.evidence import (
     HAND,
     MIRRORED,
@@ -24,21 +23,21 @@ from eutely.fit.evidence import (
 from eutely.fit.model import Model
 from eutely.fit.place import (
     REFITS,
-    WARP_COOLING,
     Fit,
+    Rival,
     cost_at_usual_rates,
     error_of,
     feature_term,
     match_jointly,
-    soft_warp,
+    out_of_view,
     warp_pose,
 )
-from eutely.fit.poses import RIVAL, plausible_poses
+from eutely.fit.poses import LACKING, RIVAL, plausible_poses, without_an_end
+from eutely.fit.soft import FIRST_COOLING, soft_warp
 from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign
-from eutely.solver.meanfield import settle
-from eutely.solver.softassign import Rules, soft_assign
+from eutely.solver.softassign import Rules
 from eutely.specimen import UNMATCHED
 
 MOST_POSES, FEW_POSES = 16, 2
@@ -47,32 +46,23 @@ MOST_POSES, FEW_POSES = 16, 2
 SURE = 1.15
 """Poses whose soft warp costs up to so many times the least are warped to hard matches."""
 
-PART_ROUNDS = 2
-"""Times that a part is warped by what is in view."""
-
 CLEAR = 120.0
 """Log-likelihood by which a pose must beat its mirror image to be taken without a closer look. In
 worms it is 240 and more, in heads less than 100, either way."""
 
-FEWEST_TO_MIRROR = 12
-"""Matches from which a fit has a mirror image."""
-
 AS_IS = float(np.log(1 / MIRRORED - 1) / HAND)
 """Log-likelihood by which a mirror image must fit better to be taken."""
 
-LOOSE, LACKING, GAP = 0.3, 0.1, 0.15
+LOOSE, SPARSE = 0.3, 0.1
 """Error in typical distances of neighbours, and rate of spurious nuclei, from which a fit of the
-whole body is in doubt: the specimen may show a part. Half that rate of cells may be in gaps, where
-a cell is in view with less than so many times the highest probability."""
+whole body is in doubt: the specimen may show a part. Half that rate of cells may be out of view."""
 
-WELL = 1.0
-"""Support of a specimen of many nuclei from which its place is not looked for again. Parts of worms
-have 2 and more at their place, and up to 0.5 at others."""
+AT_PLACE = 2.0
+"""Support of a specimen of many nuclei from which no other view is searched for. Parts of worms
+have 2 and more at their place, and up to 0.5 to 1 at others."""
 
 MOST_FITS = 3
 """Fits of a specimen of many nuclei that are matched jointly, besides mirror images."""
-
-Pins = NDArray[np.int32] | None
 
 
 def place_in_view(model: Model, specimen: Posed, unposed: Unposed, pins: Pins = None) -> Fit:
@@ -90,17 +80,8 @@ def place_in_view(model: Model, specimen: Posed, unposed: Unposed, pins: Pins = 
         (n,), the cell that each nucleus must be, see `eutely.solver.softassign.Rules`.
     """
     fit = _whole_or_part(model, specimen, unposed, pins)
-    return match_jointly(model, fit, pins=pins, probabilities=True)
-
-
-def place_standing(model: Model, specimen: Posed) -> Fit:
-    """Fit a specimen whose first pose is right, whichever part of the body it shows."""
-    return match_jointly(model, match_part(model, specimen), probabilities=True)
-
-
-def match_part(model: Model, specimen: Posed) -> Fit:
-    """Warp a part of the body whose pose is right and match it, each cell by itself."""
-    return _part(model, specimen.poses[0], specimen.scores, None)
+    fit = match_jointly(model, fit, pins=pins, probabilities=True)
+    return posed_again(model, fit, unposed.points, pins)
 
 
 def settle_view(model: Model, specimen: Posed, unposed: Unposed) -> Fit:
@@ -112,42 +93,6 @@ def settle_view(model: Model, specimen: Posed, unposed: Unposed) -> Fit:
     return _whole_or_part(model, specimen, unposed, None, doubt=True)
 
 
-def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
-    """Fit a specimen whose place is known to other cells, those of a shifted atlas for instance."""
-    if fit.view is None:
-        again = warp_pose(model, fit.warped, fit.scores, pins)
-    else:
-        again = _part(model, fit.warped, fit.scores, pins, fit.nuclei)
-    again = match_jointly(model, again, pins=pins, probabilities=True)
-    return replace(again, mirror=fit.mirror)
-
-
-def match_around(model: Model, fit: Fit, pins: Pins, terms: PairCosts | None) -> Fit:
-    """Match a placed specimen again around pins, at its place and by its warp.
-
-    Parameters
-    ----------
-    model
-        all cells.
-    fit
-        from `match_jointly`.
-    pins
-        (n,), the cell that each nucleus must be.
-    terms
-        from `term_costs` of the same fit, which stay the same whatever is pinned.
-    """
-    seen = model if fit.view is None else model.through(fit.view)
-    wider = seen.loosened(fit.error)
-    rules = Rules(seen.freedom, seen.c0(fit.rates), pins, terms)
-    settled = settle(wider.field, fit.warped, seen.means, rules, crowd=fit.crowd)
-    shares = soft_assign(
-        settled.expected, wider.field.centres, fit.warped, settled.rules, converged=True
-    )
-    return replace(
-        fit, nuclei=settled.nuclei, cost=settled.cost, expected=settled.expected, shares=shares
-    )
-
-
 def _whole_or_part(
     model: Model, specimen: Posed, unposed: Unposed, pins: Pins, *, doubt: bool = False
 ) -> Fit:
@@ -157,9 +102,8 @@ def _whole_or_part(
     """
     most = MOST_POSES if unposed.whole else FEW_POSES
     poses = plausible_poses(model, specimen.poses, unposed.hands, most)
-    if len(poses) > 1:
-        poses = _likely(model, poses, pins)
-    fits = [warp_pose(model, posed, specimen.scores, pins) for posed in poses]
+    likely = _likely(model, poses, pins) if len(poses) > 1 else [(poses[0], None)]
+    fits = [warp_pose(model, posed, specimen.scores, pins, begun=begun) for posed, begun in likely]
     many = len(unposed.points) >= MANY
     if many:
         fits = _by_places(model, fits, pins)
@@ -170,15 +114,56 @@ def _whole_or_part(
     ranked = [fits[number] for number in np.argsort(costs, kind="stable")]
     close = ranked if many else ranked[: int((np.array(costs) < min(costs) + CLEAR).sum())]
     rivals = [best, *_other_hand(best, close)]
-    clear = _shows_all(model, best) and len(rivals) == 1
-    if len(specimen.poses) == 1 or (clear and not doubt):
+    if len(specimen.poses) == 1:
         return best
+    if _shows_all(model, best) and len(rivals) == 1 and not doubt:
+        return _unless_cut(model, best, unposed.points, pins)
     if many and not doubt and all(_shows_all(model, fit) for fit in rivals):
         return _least_surprising(model, rivals, unposed.points, pins)[0]
+    if many and not doubt and (ends := _ends(model, rivals, pins)):
+        best, placed = _likeliest_hand(model, [*rivals, *ends], unposed, pins)
+        if placed >= AT_PLACE:
+            return best
+        rivals.append(best)
     best, placed = _searched(model, rivals, unposed, pins)
     if placed < (WELL if many else PLACED):
         best, _ = _searched(model, [best], unposed, pins, thorough=True)
     return best
+
+
+def _unless_cut(model: Model, whole: Fit, points: Points, pins: Pins) -> Fit:
+    """Return the fit of a whole body, or a likelier one of a part of it."""
+    if len(points) > (1 - LACKING) * model.background.presence.sum():
+        return whole
+    # Compared by what each shows: a cell is missing from a whole body as well.
+    shown = replace(whole, view=in_view(model, whole.nuclei, len(points)))
+    parts = [warp_part(model, whole.posed, whole.scores, pins), *_ends(model, [whole], pins)]
+    best = _likeliest(model, [shown, *parts], points)[0]
+    if best is shown:
+        return whole
+    best = _least_surprising(model, [shown, best], points, pins)[0]
+    if best.warped is whole.warped:
+        return replace(whole, rivals=best.rivals)
+    return best
+
+
+def _ends(model: Model, fits: list[Fit], pins: Pins) -> list[Fit]:
+    """Return fits of all but one end of the body, by fits of the whole of it."""
+    return [
+        warp_part(model, posed, fit.scores, pins)
+        for fit in fits
+        for posed in without_an_end(model, fit.posed)
+    ]
+
+
+def _likeliest_hand(
+    model: Model, fits: list[Fit], unposed: Unposed, pins: Pins
+) -> tuple[Fit, float]:
+    """Return the likeliest of some fits, or its mirror image, and its support."""
+    likely = _likeliest(model, fits, unposed.points)[:1]
+    if len(unposed.hands) > 1:
+        likely += _mirror_images(model, likely, unposed.points, pins)
+    return _least_surprising(model, likely, unposed.points, pins)
 
 
 def _searched(
@@ -190,7 +175,7 @@ def _searched(
     """
     points, scores = unposed.points, rivals[0].scores
     views = search(model, unposed, scores, thorough=thorough)
-    fits = [*rivals, *(_part(model, view(points), scores, pins) for view in views)]
+    fits = [*rivals, *(warp_part(model, view(points), scores, pins) for view in views)]
     if len(points) >= MANY:
         fits = _likeliest(model, fits, points)[:MOST_FITS]
     if len(unposed.hands) > 1:
@@ -205,22 +190,23 @@ def _likeliest(model: Model, fits: list[Fit], points: Points) -> list[Fit]:
     return sorted(fits, key=lambda fit: surprise(model, fit, points))
 
 
-def _likely(model: Model, poses: list[Points], pins: Pins) -> list[Points]:
-    """Return the poses that match best after a first soft warp, at least one of each handedness."""
+def _likely(model: Model, poses: list[Points], pins: Pins) -> list[tuple[Points, Points | None]]:
+    """Return the poses that match best after a first soft warp, at least one of each handedness.
+
+    Returns the warped nuclei of each as well.
+    """
     broad = model.broad()
     rules = pose_rules(broad, pins)
     base = broad.heights[0] * min(len(model.means), len(poses[0]))
-    costs = []
-    for posed in poses:
-        warped = soft_warp(model, posed, pins, cooling=WARP_COOLING[:3])
-        costs.append(base + assign(model.means, broad, warped, rules)[1])
+    warped = [soft_warp(model, posed, pins, cooling=FIRST_COOLING) for posed in poses]
+    costs = [base + assign(model.means, broad, points, rules)[1] for points in warped]
     first = poses[int(np.argmin(costs))]
     # Features may decide between a pose and its mirror image.
     hands = [bool(np.linalg.det(posed.T @ first) < 0) for posed in poses]
     least = {hand: min(c for c, h in zip(costs, hands, strict=True) if h == hand) for hand in hands}
     return [
-        posed
-        for posed, cost, hand in zip(poses, costs, hands, strict=True)
+        (posed, points)
+        for posed, points, cost, hand in zip(poses, warped, costs, hands, strict=True)
         if cost <= SURE * min(costs) or (cost == least[hand] and cost <= RIVAL * min(costs))
     ]
 
@@ -256,33 +242,9 @@ def _shows_all(model: Model, fit: Fit) -> bool:
     """
     if len(fit.posed) < MANY or fit.error >= LOOSE * model.body.spacing:
         return False
-    if fit.rates.spurious >= LACKING:
+    if fit.rates.spurious >= SPARSE:
         return False
-    view = in_view(model, fit.nuclei, len(fit.posed))
-    return bool((view < GAP * view.max()).mean() < LACKING / 2)
-
-
-def _part(
-    model: Model,
-    posed: Points,
-    scores: Points,
-    pins: Pins,
-    nuclei: NDArray[np.int32] | None = None,
-) -> Fit:
-    """Warp a specimen that shows a part of the body: cells out of view are not missing.
-
-    ``nuclei`` (m,) is a matching to start from; by default that of the pose as it is.
-    """
-    rates = model.background.start(len(posed))
-    if nuclei is None:
-        rules = Rules(model.freedom, model.c0(rates), pins)
-        nuclei, _ = assign(model.means, model.broad(), posed, rules)
-    for _ in range(PART_ROUNDS):
-        seen = model.through(in_view(model, nuclei, len(posed)))
-        extra = feature_term(model, Fit(posed, posed, scores, nuclei, np.inf, rates))
-        fit = warp_pose(seen, posed, scores, pins, extra)
-        nuclei = fit.nuclei
-    return replace(fit, view=in_view(model, nuclei, len(posed)))
+    return out_of_view(in_view(model, fit.nuclei, len(fit.posed))) < SPARSE / 2
 
 
 def _mirror_images(model: Model, fits: list[Fit], points: Points, pins: Pins) -> list[Fit]:
@@ -296,7 +258,7 @@ def _mirror_images(model: Model, fits: list[Fit], points: Points, pins: Pins) ->
     return [
         _from_matches(model, replace(fit, nuclei=nuclei), points, pins)
         for fit, nuclei in zip(fits, matches, strict=True)
-        if (nuclei >= 0).sum() >= FEWEST_TO_MIRROR
+        if (nuclei >= 0).sum() >= FEWEST_MATCHES
     ]
 
 
@@ -332,8 +294,19 @@ def _least_surprising(
     matched = [match_jointly(model, fit, refits=1, pins=pins) for fit in fits]
     costs = np.array([surprise(model, fit, points) for fit in matched])
     mirrored = np.array([is_mirrored(points, fit.warped) for fit in matched])
+    closest = [int(np.argmin(np.where(hand, costs, np.inf))) for hand in (mirrored, ~mirrored)]
+    if mirrored.any() and not mirrored.all() and abs(costs[closest[0]] - costs[closest[1]]) < CLEAR:
+        # The best of each handedness are fitted to the end before they are compared.
+        for at in closest:
+            matched[at] = match_jointly(model, fits[at], pins=pins)
+            costs[at] = surprise(model, matched[at], points)
     at = int(np.argmin(costs + AS_IS * mirrored))
-    best, placed = fits[at], support(model, matched[at], points)
+    rivals = [
+        Rival(fit.cells, bool(hand), float(cost))
+        for fit, hand, cost in zip(matched, mirrored, costs, strict=True)
+    ]
+    best = replace(fits[at], rivals=(rivals.pop(at), *rivals))
+    placed = support(model, matched[at], points)
     if mirrored.all() or not mirrored.any():
         return best, placed
     evidence = float(costs[~mirrored].min() - costs[mirrored].min())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from eutely.candidates import Candidates
 from eutely.fit.model import Model
-from eutely.fit.place import Fit, feature_term, warp_pose
+from eutely.fit.place import Fit, Rival, feature_term, warp_pose
 from eutely.fit.poses import MIRROR
 from eutely.fit.rates import LOWEST_RATE, START, student_constant
 from eutely.frame import Points
@@ -20,10 +22,9 @@ PLACED = -0.7
 SOFTNESS = 0.15
 """Support over which doubt turns into trust."""
 
-HAND = 0.08
+HAND = 0.1
 """Log-odds of handedness per unit of log-likelihood, which neighbours share. By logistic regression
-over named heads, each by an atlas of other folds, and their mirror images; 0.07 to 0.09 without any
-one laboratory."""
+over named heads, each by an atlas of other folds; 0.08 to 0.14 by the training heads of a fold."""
 
 MIRRORED = 1 / 3
 """Probability, before anything is known, that a specimen is a mirror image of the atlas."""
@@ -36,11 +37,11 @@ UNPAIRED = 25.0
 """Squared distance that stands for a cell without a mirror image, in variances."""
 
 
-def surprise(model: Model, fit: Fit, points: Points, joint: float = 0.5) -> float:
+def surprise(model: Model, fit: Fit, points: Points) -> float:
     """Return minus the log-likelihood of a specimen, at rates that are the same for all fits.
 
-    Cells that move together are as many witnesses by themselves, and hardly any given each other.
-    So places count half by themselves and half given their neighbours, where those are known.
+    Places count given their neighbours, where those are known: cells that move together would be as
+    many witnesses by themselves.
 
     Parameters
     ----------
@@ -50,17 +51,15 @@ def surprise(model: Model, fit: Fit, points: Points, joint: float = 0.5) -> floa
         from `match_jointly`, or before it.
     points
         (n, 3), the nuclei in their own unit, so that poses of different scales compare.
-    joint
-        weight of places given their neighbours; the rest is that of places by themselves.
     """
     wider = model.loosened(fit.error)
     shown = np.ones(len(fit.nuclei)) if fit.view is None else fit.view
     present = np.clip(model.background.presence * shown * (1 - START), LOWEST_RATE, 1 - LOWEST_RATE)
     cells = np.flatnonzero(fit.nuclei >= 0)
-    total = _place_costs(model, model.means, wider.centres, fit)
-    if fit.expected is not None:
-        given_others = _place_costs(model, fit.expected, wider.field.centres, fit)
-        total = (1 - joint) * total + joint * given_others
+    if fit.expected is None:
+        total = _place_costs(model, model.means, wider.centres, fit)
+    else:
+        total = _place_costs(model, fit.expected, wider.field.centres, fit)
     total -= np.log(present[cells]).sum()
     by_features = feature_term(model, fit)
     if by_features is not None:
@@ -89,20 +88,42 @@ def support(model: Model, fit: Fit, points: Points) -> float:
     or less. Parameters: see `surprise`.
     """
     chance = -len(points) * (model.background.density + _growth(points, fit.warped))
-    return (chance - surprise(model, fit, points, joint=1.0)) / len(points)
+    return (chance - surprise(model, fit, points)) / len(points)
 
 
-def trust(support: float | None, sure: float = 1.0) -> float:
-    """Return the probability that a specimen is placed at all, and in the right handedness.
+def trust(support: float | None) -> float:
+    """Return the probability that a specimen of such a `support` is placed at all; None: 1."""
+    return 1.0 if support is None else float(expit((support - PLACED) / SOFTNESS))
+
+
+def rival_weights(rivals: Sequence[Rival], mirrored: float | None = None) -> list[float]:
+    """Return the probabilities of fits of one specimen, which sum to 1.
+
+    Nuclei that lie near each other err together: about 1 / `HAND` of them are one witness, and so
+    are the fewer ones in which two fits differ.
 
     Parameters
     ----------
-    support
-        from `support`; None where not known.
-    sure
-        probability that its handedness is right.
+    rivals
+        the fits; without any there is one, of which nothing else is known.
+    mirrored
+        probability that the specimen is a mirror image, as far as it is known otherwise; by default
+        it follows from the fits.
     """
-    return sure * (1.0 if support is None else float(expit((support - PLACED) / SOFTNESS)))
+    if not rivals:
+        return [1.0]
+    hands = np.array([rival.mirrored for rival in rivals])
+    apart = np.array([(rival.cells != rivals[0].cells).sum() for rival in rivals])
+    costs = np.array([rival.cost for rival in rivals]) - rivals[0].cost
+    logs = -np.maximum(HAND, 1 / np.maximum(apart, 1)) * costs
+    if mirrored is None:
+        logs += np.where(hands, np.log(MIRRORED), np.log1p(-MIRRORED))
+        return [float(weight) for weight in softmax(logs)]
+    weights = np.zeros(len(rivals))
+    for hand, probability in ((True, mirrored), (False, 1 - mirrored)):
+        if (hands == hand).any():
+            weights[hands == hand] = probability * softmax(logs[hands == hand])
+    return [float(weight) for weight in weights / weights.sum()]
 
 
 def mirror_fit(model: Model) -> Fit:

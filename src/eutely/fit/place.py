@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.align.warp import fit_warp, rewarp
-from eutely.annotation import NucleusCells
+from eutely.align.warp import rewarp
 from eutely.candidates import PairCosts
 from eutely.features import feature_costs
 from eutely.fit.model import Model
 from eutely.fit.noise import likeliest_error
 from eutely.fit.poses import plausible_poses
 from eutely.fit.rates import LOWEST_RATE, Rates
+from eutely.fit.soft import FIRST_COOLING, WARP_COOLING, soft_warp
 from eutely.fit.spurious import BENEFIT, crowd, oddity
 from eutely.fit.view import in_view
 from eutely.frame import Points, Posed
 from eutely.informative import MANY
 from eutely.solver.assignment import assign
 from eutely.solver.meanfield import COOLING, Crowd, settle
-from eutely.solver.softassign import Centres, Rules, Shares, mean_places, soft_assign
+from eutely.solver.softassign import Centres, Rules, Shares, soft_assign
 from eutely.specimen import UNMATCHED
-
-WARP_COOLING = (4.0, 4.0, 2.0, 2.0, 1.0, 1.0)
-"""Temperatures at which the warp is fitted to soft matches."""
 
 WARM = COOLING[2:]
 """Temperatures of a mean field that starts near its end."""
@@ -34,8 +32,32 @@ WARM = COOLING[2:]
 REFITS = 2
 """Mean fields in turn; after each but the last the warp is fitted to its matches."""
 
-NEGLIGIBLE = 1e-4
-"""Probability below which a cell is not listed as an alternative."""
+GAP, WHOLE = 0.15, 0.01
+"""A cell is out of view with less than so many times the highest probability; up to this share of
+the cells may be out of the view of a whole body."""
+
+
+def out_of_view(view: NDArray[np.float64]) -> float:
+    """Return the share of the cells that are out of a view (m,)."""
+    return float((view < GAP * view.max()).mean())
+
+
+class Rival(NamedTuple):
+    """Another fit of the same specimen, by another view, pose or handedness.
+
+    Attributes
+    ----------
+    cells
+        (n,) int32, the cell of each nucleus, or -1.
+    mirrored
+        whether the specimen is a mirror image by it.
+    cost
+        minus its log-likelihood, see `eutely.fit.evidence.surprise`.
+    """
+
+    cells: NDArray[np.int32]
+    mirrored: bool
+    cost: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +92,8 @@ class Fit:
     mirror
         log-likelihood by which the mirror image of the specimen fits better than the specimen as it
         is; None where that is clear, or was not asked for.
+    rivals
+        other fits that it was compared with, and first this one as it was then.
     """
 
     posed: Points
@@ -84,6 +108,22 @@ class Fit:
     expected: Points | None = None
     view: NDArray[np.float64] | None = None
     mirror: float | None = None
+    rivals: tuple[Rival, ...] = ()
+
+    @property
+    def part(self) -> NDArray[np.float64] | None:
+        """(m,), the view of a specimen that shows a part; None if hardly a cell is out of view."""
+        if self.view is None or out_of_view(self.view) < WHOLE:
+            return None
+        return self.view
+
+    @property
+    def cells(self) -> NDArray[np.int32]:
+        """(n,), the cell of each nucleus, or -1."""
+        cells = np.full(len(self.posed), UNMATCHED, np.int32)
+        matched = np.flatnonzero(self.nuclei >= 0)
+        cells[self.nuclei[matched]] = matched
+        return cells
 
 
 Term = Callable[[Model, Fit], PairCosts | None]
@@ -162,38 +202,23 @@ def cost_at_usual_rates(model: Model, fit: Fit, pins: NDArray[np.int32] | None) 
     return assign(model.means, wider.centres, fit.warped, rules)[1]
 
 
-def soft_warp(
-    model: Model,
-    posed: Points,
-    pins: NDArray[np.int32] | None,
-    extra: PairCosts | None = None,
-    cooling: Sequence[float] = WARP_COOLING,
-) -> Points:
-    """Warp one pose (n, 3) to soft matches; ``extra`` adds to the costs of places."""
-    background, means = model.background, model.means
-    rules = Rules(c0=background.c0(background.start(len(posed)), np.inf), pins=pins, extra=extra)
-    warped = posed
-    for temperature in cooling:
-        shares = soft_assign(means, model.centres, warped, rules, temperature=temperature)
-        targets, weights = mean_places(shares, means, len(posed))
-        warped = fit_warp(posed, targets, weights, model.goal.span)(posed)
-    return warped
-
-
 def warp_pose(
     model: Model,
     posed: Points,
     scores: Points,
     pins: NDArray[np.int32] | None,
     extra: PairCosts | None = None,
+    begun: Points | None = None,
 ) -> Fit:
     """Warp one pose to soft matches, then to hard ones, and match it.
 
-    ``extra`` adds to the costs of places until features are known from matches.
+    ``extra`` adds to the costs of places until features are known from matches. ``begun`` is the
+    pose after the temperatures `FIRST_COOLING`, if these have been gone through already.
     """
     background, means = model.background, model.means
     rates = background.start(len(posed))
-    warped = soft_warp(model, posed, pins, extra)
+    cooling = WARP_COOLING if begun is None else WARP_COOLING[len(FIRST_COOLING) :]
+    warped = soft_warp(model, posed, pins, extra, cooling, begun)
     fit = Fit(posed, warped, scores, np.full(len(means), -1, np.int32), np.inf, rates)
     for _ in range(REFITS):
         wider = model.loosened(fit.error)
@@ -292,43 +317,3 @@ def error_of(
         freedom=model.freedom,
         spacing=model.body.spacing,
     )
-
-
-def nucleus_cells(fit: Fit, alternatives: int | None = None, trust: float = 1.0) -> NucleusCells:
-    """Return the cell, confidence and next best cells of each nucleus.
-
-    All of them come from one distribution: the probabilities of a nucleus being each cell or none.
-    The chosen cell is the likeliest one, unless another nucleus has that.
-
-    Parameters
-    ----------
-    fit
-        with its shares.
-    alternatives
-        next best cells to list; None for all that are not negligible.
-    trust
-        probability that the specimen is placed right at all, with which the others are multiplied.
-    """
-    assert fit.shares is not None
-    count, m = len(fit.posed), len(fit.nuclei)
-    cells = np.full(count, UNMATCHED, np.int32)
-    matched = np.flatnonzero(fit.nuclei >= 0)
-    cells[fit.nuclei[matched]] = matched
-    rows = np.repeat(np.arange(m), np.diff(fit.shares.starts))
-    nuclei, values = fit.shares.points, trust * np.minimum(fit.shares.values, 1.0)
-    confidence = np.where(cells == UNMATCHED, np.nan, 0.0)
-    chosen = cells[nuclei] == rows
-    confidence[nuclei[chosen]] = values[chosen]
-    rows, nuclei, values = rows[~chosen], nuclei[~chosen], values[~chosen]
-    order = np.lexsort((rows, -values, nuclei))
-    rows, nuclei, values = rows[order], nuclei[order], values[order]
-    rank = np.arange(len(nuclei)) - np.searchsorted(nuclei, nuclei)
-    kept = values > NEGLIGIBLE
-    if alternatives is None:
-        alternatives = int(rank[kept].max(initial=-1)) + 1
-    kept &= rank < alternatives
-    other_cells = np.full((count, alternatives), UNMATCHED, np.int32)
-    other_shares = np.zeros((count, alternatives))
-    other_cells[nuclei[kept], rank[kept]] = rows[kept]
-    other_shares[nuclei[kept], rank[kept]] = values[kept]
-    return NucleusCells(cells, confidence, other_cells, other_shares, fit.cost, fit.warped)

@@ -102,7 +102,9 @@ def _rows(path: Path, least: int = len(COLUMNS)) -> list[tuple[int, list[str]]]:
     try:
         rows = list(enumerate(csv.reader(text, skipinitialspace=True), start=1))
     except csv.Error as error:
-        raise ReadError(f"{path} is not a Vaa3D point cloud: {error}") from error
+        raise ReadError(
+            f"{path} is not a Vaa3D point cloud: {error}; save it in Vaa3D again"
+        ) from error
     kept = [(line, row) for line, row in rows if any(row) and not row[0].startswith("#")]
     for line, row in kept:
         if len(row) < least:

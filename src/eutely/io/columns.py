@@ -111,7 +111,7 @@ def _text(path: Path) -> Columns:
             rows.append(row)
             lines.append(before + reader.line_num)
     except csv.Error as error:
-        raise ReadError(f"{path} is not a text table: {error}") from error
+        raise ReadError(f"{path} is not a text table: {error}; save it as CSV") from error
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
     return Columns(path, _unique(path, header, columns), lines, delimiter)
 
@@ -172,7 +172,9 @@ def _parquet(path: Path) -> Columns:
                 _refuse_rounded(path, key, values)
             fields[key] = ["" if value is None else str(value) for value in values]
     except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
-        raise ReadError(f"cannot read {path} as Parquet: {_first_line(error)}") from error
+        raise ReadError(
+            f"cannot read {path} as Parquet: {_first_line(error)}; write it again"
+        ) from error
     return Columns(path, fields, range(1, table.num_rows + 1))
 
 
@@ -215,7 +217,9 @@ def _excel(path: Path) -> Columns:
         finally:
             book.close()
     except (*broken, zipfile.BadZipFile, NotImplementedError) as error:
-        raise ReadError(f"cannot read {path} as an Excel workbook: {_first_line(error)}") from error
+        raise ReadError(
+            f"cannot read {path} as an Excel workbook: {_first_line(error)}; save it again"
+        ) from error
     return Columns(path, {}, [])
 
 

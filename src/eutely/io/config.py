@@ -35,7 +35,9 @@ def load_config(
         except OSError as error:
             raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ReadError(f"{path} is not TOML: {error}") from error
+            raise ReadError(
+                f"{path} is not TOML: {error}; 'eutely config' prints an example"
+            ) from error
         except RecursionError as error:
             raise ReadError(f"{path}: nested too deeply for settings") from error
     source = "settings" if path is None else str(path)

@@ -67,7 +67,7 @@ def read_dd(path: Path) -> Pairs:
     except OSError as error:
         raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
     except (lzma.LZMAError, EOFError) as error:
-        raise ReadError(f"{path} is not a complete xz file: {error}") from error
+        raise ReadError(f"{path} is not a complete xz file: {error}; copy it again") from error
     text = np.frombuffer(data + b"\n", dtype=np.uint8)
     code, line, heads, nodes, costs, ends, extra = _parse(text, _count_lines(text))
     if code:

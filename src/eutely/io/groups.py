@@ -32,7 +32,9 @@ def read_groups(path: Path) -> tuple[dict[str, str], Table]:
     table = _keyed(path, (SPECIMEN, "individual"))
     if GROUP not in table:
         found = ", ".join(table) or "none"
-        raise ReadError(f"{path}: no column group (beside specimen: {found})")
+        raise ReadError(
+            f"{path}: no column group (beside specimen: {found}); rename the column of the groups"
+        )
     groups = table.pop(GROUP)
     for specimen, group in groups.items():
         if not group:
@@ -59,14 +61,16 @@ def _keyed(path: Path, keys: tuple[str, ...]) -> Table:
     }
     key = next((key for key in keys if key in fields), None)
     if key is None:
-        raise ReadError(f"{path}: no column {keys[0]} (found: {columns.found()})")
+        raise ReadError(
+            f"{path}: no column {keys[0]} (found: {columns.found()}); rename the column"
+        )
     names = fields[key]
     if not names:
-        raise ReadError(f"{path} has no rows")
+        raise ReadError(f"{path} has no rows; add one for each {keys[0]}")
     seen: set[str] = set()
     for name, line in zip(names, columns.lines, strict=True):
         if not name:
-            raise ReadError(f"{path}: line {line} has no {key}")
+            raise ReadError(f"{path}: line {line} has no {key}; fill it in, or remove the line")
         if name in seen:
             raise ReadError(f"{path}: line {line}: {name} is there twice; give it once")
         seen.add(name)

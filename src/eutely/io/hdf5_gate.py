@@ -51,7 +51,7 @@ def linked(file: Any, name: str, left: int = MOST_LINKS) -> Any:
             raise ReadError(f"{file.filename}: {name} is a link to another file; copy the data")
         if isinstance(link, h5py.SoftLink):
             if not left:
-                raise ReadError(f"{file.filename}: {name} is a link to a link, and so on")
+                raise ReadError(f"{file.filename}: {name} is a link to a link, and so on; name it")
             start = "" if link.path.startswith("/") else f"{node.name}/"
             rest = "/".join(parts[number + 1 :])
             return linked(file, f"{start}{link.path}/{rest}", left - 1)
@@ -107,7 +107,7 @@ def _check_lzf(place: Path, dataset: Any, stored: list[Any], size: int) -> None:
         packed = dataset.id.read_direct_chunk(chunk.chunk_offset)[1]
         if unpacked_size(np.frombuffer(packed, np.uint8)) != size:
             at = chunk.chunk_offset
-            raise ReadError(f"cannot read {place}: damaged or cut off (the chunk at {at})")
+            raise ReadError(f"cannot read {place}: damaged or cut off (chunk {at}); copy it again")
 
 
 def chunk_count(dataset: Any) -> int:
@@ -145,7 +145,9 @@ def check_heaps(place: Path, apart: tuple[int, int] = (0, 0)) -> None:
             at = data.find(HEAP, start, end)
             while at >= 0:
                 if not _walks(data, at):
-                    raise ReadError(f"cannot read {place}: damaged or cut off (texts in a heap)")
+                    raise ReadError(
+                        f"cannot read {place}: damaged or cut off (texts in a heap); copy it"
+                    )
                 at = data.find(HEAP, at + len(HEAP), end)
 
 

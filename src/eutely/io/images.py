@@ -123,7 +123,7 @@ class Images:
         if self.path.exists():
             return None, ""
         if not file or not Path(file).is_file():
-            raise ReadError(f"--image {self.path} does not exist")
+            raise ReadError(f"--image {self.path} does not exist; check the path")
         return Path(file), dataset
 
     def check(self, specimens: int) -> None:

@@ -127,7 +127,7 @@ def check_regular(path: Path) -> None:
     except (OSError, ValueError) as error:
         raise ReadError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from error
     if not stat.S_ISREG(mode):
-        raise ReadError(f"cannot read {path}: not an ordinary file")
+        raise ReadError(f"cannot read {path}: not an ordinary file; give a file or a folder")
 
 
 def beside(path: Path, name: str) -> Path:
@@ -139,7 +139,7 @@ def beside(path: Path, name: str) -> Path:
     try:
         file = (folder / name).resolve()
     except (OSError, ValueError, RuntimeError) as error:
-        raise ReadError(f"{path}: no usable data file '{ascii(name)[1:-1]}'") from error
+        raise ReadError(f"{path}: no data file '{ascii(name)[1:-1]}'; copy it too") from error
     if not file.is_relative_to(folder):
         raise ReadError(
             f"{path}: its data file {name} lies outside its folder; move it beside the header"

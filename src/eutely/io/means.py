@@ -65,7 +65,7 @@ def read_means(path: Path, part: str = "head") -> Means:
     if all(spread is not None for spread in spreads):
         table = np.stack([spread for spread in spreads if spread is not None], axis=1)
         if not (table > 0).all():
-            raise ReadError(f"{path}: sx, sy, sz must be positive for every cell")
+            raise ReadError(f"{path}: sx, sy, sz must be positive for every cell; correct them")
         covariances = np.array([np.diag(row**2) for row in table])
     features = {key: values for key, values in specimen.features.items() if key not in SPREADS}
     bare = Specimen(

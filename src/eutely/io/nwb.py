@@ -200,7 +200,7 @@ def _names(path: Path, group: Any, count: int) -> list[str] | None:
     if len(texts) != count:
         if key == "labels" and [text for text in texts if text] == []:
             return None  # an empty list of labels stands for none
-        raise ReadError(f"{path}: {len(texts)} names in {key} for {count} nuclei")
+        raise ReadError(f"{path}: {len(texts)} names in {key} for {count} nuclei; is it complete?")
     return ["" if text.strip().lower() in UNNAMED else text for text in texts]
 
 
@@ -266,7 +266,9 @@ def _image(file: Any, path: Path) -> Image | None:
     names = [""] * volume.stored[-1]
     for colour, channel in zip(COLOURS, order, strict=False):
         if not 0 <= channel < len(names):
-            raise ReadError(f"{path}: channel {channel} of {len(names)} in RGBW_channels")
+            raise ReadError(
+                f"{path}: channel {channel} of {len(names)} in RGBW_channels; correct it"
+            )
         names[channel] = colour
     check_image_memory(volume)
     return Image(volume, tuple(names))

@@ -71,7 +71,9 @@ def write_annotated(
         table = segmentation(file, source, part).path
         ids = file[table]["id"][()].tolist()
     if ids != annotation.ids.tolist():
-        raise ReadError(f"{source}: the nuclei of {table} are not those that were annotated")
+        raise ReadError(
+            f"{source}: the nuclei of {table} are not those that were annotated; annotate it again"
+        )
     values: dict[str, list[Any]] = {
         "eutely_cell": annotation.cells.astype(np.int64).tolist(),
         "eutely_name": list(annotation.names),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -141,14 +142,22 @@ def _fitted(
     steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
     forward = np.gradient(line, axis=0)
     forward /= np.maximum(np.linalg.norm(forward, axis=1, keepdims=True), TINY)
-    across = np.empty_like(forward)
-    last = np.eye(3)[np.abs(forward[0]).argmin()]
-    for at, ahead in enumerate(forward):
-        last = last - (last @ ahead) * ahead
-        last /= np.linalg.norm(last)
-        across[at] = last
+    across = _carried(forward)
     axes = np.stack([forward, across, np.cross(forward, across)], axis=1)
     return Line(line, np.concatenate([[0.0], np.cumsum(steps)]), axes)
+
+
+def _carried(forward: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (k, 3), unit vectors across the directions (k, 3) of a line, without twist."""
+    x, y, z = np.eye(3)[np.abs(forward[0]).argmin()].tolist()
+    across = []
+    for ahead in forward.tolist():  # plain numbers: each vector follows from the one before
+        part = x * ahead[0] + y * ahead[1] + z * ahead[2]
+        x, y, z = x - part * ahead[0], y - part * ahead[1], z - part * ahead[2]
+        length = math.sqrt(x * x + y * y + z * z)
+        x, y, z = x / length, y / length, z / length
+        across.append((x, y, z))
+    return np.array(across)
 
 
 def _unrolled(

@@ -14,10 +14,8 @@ import numpy as np
 
 from eutely.arrays import Arrays
 from eutely.kernel import inner, kernel
+from eutely.solver.dual_tables import NEVER, Tables
 from eutely.solver.lap_sparse import lap_sparse
-
-NEVER = 1e30
-"""Cost of two candidates that share a right node."""
 
 
 def lower_bound(p: Arrays, sweeps: int) -> float:
@@ -35,8 +33,9 @@ def lower_bound(p: Arrays, sweeps: int) -> float:
         sweeps = max(sweeps, 1)
     costs = p.linear.copy()  # of candidates, with the costs lent by edges
     idle = np.zeros(len(p.starts) - 1)  # the same for 'unmatched'
-    lent, places, begins = _places(p)
-    back = _reverse(p)
+    # The edge j, i of each edge i, j: first nodes ascend, as in the list of j.
+    back = np.argsort(p.edge_ends, kind="stable").astype(np.int32)
+    edges = Tables(p, back) if len(p.row_items) == 0 else _Lists(p, back)
     v = np.zeros(len(p.column_starts) - 1)
     best = -np.inf
     for sweep in range(sweeps + 1):
@@ -48,8 +47,21 @@ def lower_bound(p: Arrays, sweeps: int) -> float:
         if sweep > 0 or p.lowest[0] >= 0.0:
             best = max(best, float(idle.sum() + u.sum() + v.sum()))
         if sweep < sweeps:
-            _sweep(p, back, costs, idle, u + idle, v, lent, places, begins, sweep % 2 == 0)
+            edges.sweep(costs, idle, u + idle, v, sweep % 2 == 0)
     return best
+
+
+class _Lists:
+    """What sweeps over a problem need where few pairs of candidates have quadratic costs."""
+
+    def __init__(self, p: Arrays, back: Any) -> None:
+        self.p, self.back = p, back
+        self.lent, self.places, self.begins = _places(p)
+
+    def sweep(self, costs: Any, idle: Any, u: Any, v: Any, forward: bool) -> None:
+        """Make one handshake across every edge, by ascending or descending left nodes."""
+        edges = self.lent, self.places, self.begins
+        _sweep(self.p, self.back, costs, idle, u, v, *edges, forward)
 
 
 @kernel
@@ -70,14 +82,8 @@ def _sweep(
     widest = 1
     for i in range(n):
         widest = max(widest, p.starts[i + 1] - p.starts[i] + 1)
-    quads = widest // 4 + 1
-    work = (
-        np.empty((widest, quads, 4)),
-        np.empty(widest),
-        np.empty((quads, 4)),
-        np.empty((quads, 4)),
-        np.empty((quads, 4)),
-    )
+    table = np.empty((widest, widest))
+    work = table, np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
     for turn in range(n):
         i = turn if forward else n - 1 - turn
         for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
@@ -107,29 +113,11 @@ def _places(p: Any) -> Any:
         for a in range(count):
             at = p.row_starts[first + a]
             for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
-                if len(p.row_items) == 0:
-                    begins[places[e] + a] = at + p.edge_offsets[e]
-                    continue
                 end = p.row_starts[first + a + 1]
                 while at < end and p.row_items[at] < p.starts[p.edge_ends[e]]:
                     at += 1
                 begins[places[e] + a] = at
     return np.zeros(total), places, begins
-
-
-@kernel
-def _reverse(p: Any) -> Any:
-    """Return the edge j, i of each edge i, j: (e,) int32."""
-    back = np.empty(len(p.edge_ends), dtype=np.int32)
-    fill = np.empty(len(p.edge_starts), dtype=np.int32)
-    for i in range(len(fill)):
-        fill[i] = p.edge_starts[i]
-    for i in range(len(p.starts) - 1):
-        for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
-            j = p.edge_ends[e]
-            back[fill[j]] = e  # first nodes come in ascending order, as in the list of j
-            fill[j] += 1
-    return back
 
 
 @inner
@@ -149,100 +137,65 @@ def _handshake(
 ) -> None:
     """Let the edge i, j collect the reduced costs of its nodes and return its min-marginals.
 
-    Rows of the table are padded with infinity to a multiple of four, and handled in four lanes: a
-    processor does four entries at a time, and no comparison waits for the one before.
+    All loops go along slices of one row, in which the compiler sees that no index is negative and
+    that several entries can be handled at a time.
     """
     table, left, right, spare, least = work
     j = p.edge_ends[e]
     first, second = p.starts[i], p.starts[j]
     n, m = p.starts[i + 1] - first, p.starts[j + 1] - second
-    mine, theirs = places[e], places[f]
-    quads = m // 4 + 1
-    full = len(p.row_items) == 0
+    mine, theirs = lent[places[e] : places[e] + n + 1], lent[places[f] : places[f] + m + 1]
+    begin = begins[places[e] : places[e] + n]
     # The last row and column stand for 'unmatched'.
+    width = m + 1
+    left, right, spare, least = left[: n + 1], right[:width], spare[:width], least[:width]
     for a in range(n):
         left[a] = costs[first + a] - u[i] - v[p.labels[first + a]]
     left[n] = idle[i] - u[i]
-    for b in range(4 * quads):
-        q, r = b >> 2, b & 3
-        least[q, r] = np.inf
-        if b < m:
-            right[q, r] = costs[second + b] - u[j] - v[p.labels[second + b]]
-        else:
-            right[q, r] = idle[j] - u[j] if b == m else 0.0
-        spare[q, r] = right[q, r] - lent[theirs + b] if b <= m else np.inf
+    for b in range(m):
+        right[b] = costs[second + b] - u[j] - v[p.labels[second + b]]
+    right[m] = idle[j] - u[j]
+    for b in range(width):
+        spare[b] = right[b] - theirs[b]
+        least[b] = np.inf
     shared = 0
     for a in range(n + 1):
-        mean = left[a] - lent[mine + a]
-        at = begins[mine + a]
-        whole = m >> 2 if full and a < n else 0
-        k = np.uint64(at)  # unsigned: never counted from the end
-        for q in range(whole):
-            w, x = p.values[k], p.values[k + np.uint64(1)]
-            y, z = p.values[k + np.uint64(2)], p.values[k + np.uint64(3)]
-            table[a, q, 0], table[a, q, 1] = w + mean + spare[q, 0], x + mean + spare[q, 1]
-            table[a, q, 2], table[a, q, 3] = y + mean + spare[q, 2], z + mean + spare[q, 3]
-            k += np.uint64(4)
-        for q in range(whole, quads):
-            w, x, y, z = spare[q, 0], spare[q, 1], spare[q, 2], spare[q, 3]
-            table[a, q, 0], table[a, q, 1] = mean + w, mean + x
-            table[a, q, 2], table[a, q, 3] = mean + y, mean + z
+        mean = left[a] - mine[a]
+        row = table[a, :width]
+        for b in range(width):
+            row[b] = mean + spare[b]
         if a < n:
-            if full:
-                for r in range(m & 3):
-                    table[a, whole, r] = p.values[k] + mean + spare[whole, r]
-                    k += np.uint64(1)
-            else:
-                end = p.row_starts[first + a + 1]
-                while at < end and p.row_items[at] < second + m:
-                    b = p.row_items[at] - second
-                    q, r = b >> 2, b & 3
-                    table[a, q, r] = p.values[at] + mean + spare[q, r]
-                    at += 1
+            at, end = begin[a], p.row_starts[first + a + 1]
+            while at < end and p.row_items[at] < second + m:
+                b = p.row_items[at] - second
+                row[b] = p.values[at] + mean + spare[b]
+                at += 1
             while shared < m and p.labels[second + shared] < p.labels[first + a]:
                 shared += 1
             if shared < m and p.labels[second + shared] == p.labels[first + a]:
-                table[a, shared >> 2, shared & 3] = NEVER
-        one, two, three, four = np.inf, np.inf, np.inf, np.inf
-        for q in range(quads):
-            w, x, y, z = table[a, q, 0], table[a, q, 1], table[a, q, 2], table[a, q, 3]
-            one = w if w < one else one
-            two = x if x < two else two
-            three = y if y < three else three
-            four = z if z < four else four
-        one = two if two < one else one
-        three = four if four < three else three
-        half = 0.5 * (three if three < one else one)
-        for q in range(quads):
-            w, x = table[a, q, 0] - half, table[a, q, 1] - half
-            y, z = table[a, q, 2] - half, table[a, q, 3] - half
-            one, two, three, four = least[q, 0], least[q, 1], least[q, 2], least[q, 3]
-            least[q, 0] = w if w < one else one
-            least[q, 1] = x if x < two else two
-            least[q, 2] = y if y < three else three
-            least[q, 3] = z if z < four else four
-    for b in range(m + 1):
-        q, r = b >> 2, b & 3
-        change = least[q, r] - right[q, r]
-        lent[theirs + b] += change
+                row[shared] = NEVER
+        lowest = np.inf
+        for b in range(width):
+            lowest = row[b] if row[b] < lowest else lowest
+        half = 0.5 * lowest
+        for b in range(width):
+            rest = row[b] - half
+            least[b] = rest if rest < least[b] else least[b]
+    for b in range(width):
+        change = least[b] - right[b]
+        theirs[b] += change
         if b < m:
             costs[second + b] += change
         else:
             idle[j] += change
-        right[q, r] = least[q, r]
     for a in range(n + 1):
-        one, two, three, four = np.inf, np.inf, np.inf, np.inf
-        for q in range(quads):
-            w, x = table[a, q, 0] - right[q, 0], table[a, q, 1] - right[q, 1]
-            y, z = table[a, q, 2] - right[q, 2], table[a, q, 3] - right[q, 3]
-            one = w if w < one else one
-            two = x if x < two else two
-            three = y if y < three else three
-            four = z if z < four else four
-        one = two if two < one else one
-        three = four if four < three else three
-        change = (three if three < one else one) - left[a]
-        lent[mine + a] += change
+        row = table[a, :width]
+        lowest = np.inf
+        for b in range(width):
+            rest = row[b] - least[b]
+            lowest = rest if rest < lowest else lowest
+        change = lowest - left[a]
+        mine[a] += change
         if a < n:
             costs[first + a] += change
         else:

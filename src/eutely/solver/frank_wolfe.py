@@ -8,7 +8,9 @@ costs of the assignment are updated only where it changed.
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from eutely.arrays import Arrays
 from eutely.kernel import inner, kernel
 from eutely.solver.lap_sparse import lap_again
 from eutely.solver.state import add_row
@@ -17,16 +19,10 @@ PULL = 0.03
 """Preference of rounding for a candidate with the whole share of its node, in typical costs."""
 
 
-@kernel
-def barycentre(p: Any) -> Any:
+def barycentre(p: Arrays) -> NDArray[np.float64]:
     """Return a point (c,) with equal shares of all candidates, at most 1 per node on both sides."""
-    x = np.empty(len(p.labels))
-    for a in range(len(x)):
-        i, s = p.owners[a], p.labels[a]
-        row = p.starts[i + 1] - p.starts[i]
-        column = p.column_starts[s + 1] - p.column_starts[s]
-        x[a] = 1.0 / max(row, column)
-    return x
+    rows, columns = np.diff(p.starts)[p.owners], np.diff(p.column_starts)[p.labels]
+    return np.asarray(1.0 / np.maximum(rows, columns))
 
 
 @kernel

@@ -187,18 +187,15 @@ def margin(p: Arrays, state: State) -> float:
     return float(np.median(known)) if len(known) else 0.0
 
 
-@kernel
-def next_best(p: Any, state: Any) -> Any:
+def next_best(p: Arrays, state: State) -> NDArray[np.float64]:
     """Return (n_left,), the difference to the next best candidate; inf if there is none."""
-    margins = np.empty(len(state.chosen))
-    for i in range(len(margins)):
-        a = state.chosen[i]
-        now = state.marginal[a] if a >= 0 else 0.0
-        least = np.inf
-        for b in range(p.starts[i], p.starts[i + 1]):
-            if b != a:
-                least = min(least, abs(state.marginal[b] - now))
-        margins[i] = least
+    matched = state.chosen >= 0
+    now = np.zeros(len(matched))
+    now[matched] = state.marginal[state.chosen[matched]]
+    apart = np.abs(state.marginal - now[p.owners])
+    apart[state.chosen[matched]] = np.inf
+    margins = np.full(len(matched), np.inf)
+    np.minimum.at(margins, p.owners, apart)
     return margins
 
 

@@ -66,7 +66,7 @@ class Shares(NamedTuple):
 
 def centres_of(covariances: NDArray[np.float64]) -> Centres:
     """Prepare covariances (m, 3, 3), positive definite."""
-    spread = np.ascontiguousarray(covariances, dtype=np.float64)
+    spread = np.array(covariances, dtype=np.float64, order="C")
     whitening, heights = _whitened(spread)
     if not np.isfinite(heights).all():
         raise np.linalg.LinAlgError("covariances are not positive definite")

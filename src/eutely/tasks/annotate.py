@@ -15,11 +15,21 @@ from eutely.annotation import Annotation, annotation
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.execute import Executor, Progress, open_executor, silent
-from eutely.fit.choose import place_again, place_in_view
-from eutely.fit.evidence import ASYMMETRIC, PLACED, asymmetry, is_mirrored, support, trust
+from eutely.fit.again import place_again
+from eutely.fit.choose import place_in_view
+from eutely.fit.evidence import (
+    ASYMMETRIC,
+    PLACED,
+    asymmetry,
+    is_mirrored,
+    rival_weights,
+    support,
+    trust,
+)
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, nucleus_cells, place
+from eutely.fit.place import Fit, Rival, place
 from eutely.fit.poses import MIRROR
+from eutely.fit.probabilities import nucleus_cells
 from eutely.fit.quadratic import place_by_offsets
 from eutely.fit.view import Unposed
 from eutely.frame import Points, Posed, canonical_order
@@ -89,20 +99,24 @@ class Result(NamedTuple):
         to the atlas.
     support
         of the fit, see `eutely.fit.evidence.support`; None where not known.
-    sure
-        probability that its handedness is right.
+    mirrored_by
+        probability that it is a mirror image, by its series; None where it is clear.
     """
 
     posed: Posed
     points: Points
     fit: Fit
     support: float | None
-    sure: float = 1.0
+    mirrored_by: float | None = None
 
     @property
     def mirrored(self) -> bool:
         """Whether the specimen is a mirror image of the atlas."""
         return is_mirrored(self.points, self.fit.warped)
+
+    def as_rival(self) -> Rival:
+        """Return the fit as one of several; its cost matters beside others of its handedness."""
+        return Rival(self.fit.cells, self.mirrored, 0.0)
 
 
 def annotate(
@@ -204,11 +218,12 @@ def _annotation(
     atlas: Atlas, specimen: Specimen, result: Result, order: NDArray[np.intp]
 ) -> Annotation:
     """Return the annotation of a specimen; doubt about its place is doubt about every nucleus."""
-    nuclei = nucleus_cells(result.fit, trust=trust(result.support, result.sure))
+    weights = rival_weights(result.fit.rivals, result.mirrored_by)
+    nuclei = nucleus_cells(result.fit, trust=trust(result.support), weights=weights)
     return replace(
         annotation(atlas, specimen, nuclei, order),
         mirrored=result.mirrored,
-        view=result.fit.view,
+        view=result.fit.part,
         support=result.support,
     )
 
@@ -273,11 +288,12 @@ def _settle_hands(
     items = [tasks[number]._replace(hands=(mirrored[number] > 0.5,)) for number in other]
     again = executor.map(_fit_task, items, shared=(atlas, model_of_atlas(atlas)))
     for number, result in zip(other, again, strict=True):
-        results[number] = result
+        # What speaks for the other handedness is still known.
+        before = [r for r in results[number].fit.rivals if r.mirrored != result.mirrored]
+        rivals = result.fit.rivals or (result.as_rival(),)
+        results[number] = result._replace(fit=replace(result.fit, rivals=(*rivals, *before)))
     for number in doubtful:
-        probability = mirrored[number]
-        sure = probability if results[number].mirrored else 1 - probability
-        results[number] = results[number]._replace(sure=sure)
+        results[number] = results[number]._replace(mirrored_by=mirrored[number])
 
 
 def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32] | None]) -> Result:

@@ -23,10 +23,10 @@ from eutely.features import feature_names
 from eutely.find import METHODS, Labels
 from eutely.find.views import stand_together
 from eutely.fit import place
-from eutely.fit.choose import place_standing
+from eutely.fit.again import place_standing
 from eutely.fit.evidence import is_mirrored, support, trust
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import nucleus_cells
+from eutely.fit.probabilities import nucleus_cells
 from eutely.frame import Frame, Posed, canonical_order
 from eutely.geometry import folds
 from eutely.learned import Learned

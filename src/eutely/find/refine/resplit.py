@@ -23,6 +23,7 @@ from eutely.align.warp import warped_to_mean
 from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.estimate import joint_gaussians
+from eutely.estimate.small import whiten
 from eutely.execute import Executor
 from eutely.features import discriminating_scores
 from eutely.kernel import inner, kernel
@@ -252,13 +253,9 @@ def _refined(
                     for b in range(a + 1):
                         covariance[a, b] += weights[one] * away[a] * away[b]
             for a in range(size):
-                for b in range(a):
-                    covariance[b, a] = covariance[a, b]
-            for a in range(size):
-                for b in range(size):
+                for b in range(a + 1):
                     covariance[a, b] /= weight + count
-            root = np.linalg.cholesky(covariance)
-            white = np.ascontiguousarray(np.linalg.inv(root))
+            whiten(covariance, white)
             for one in range(count):
                 for a in range(size):
                     away[a] = rows[one, a] - mean[a]

@@ -13,7 +13,7 @@ from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, independent_gaussians
 from eutely.execute import Executor
-from eutely.fit.choose import match_part
+from eutely.fit.again import match_part
 from eutely.fit.model import Model, joint_model, model_of_cells
 from eutely.fit.place import Fit, match_jointly, match_singly
 from eutely.fit.view import in_view

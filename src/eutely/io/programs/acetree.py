@@ -77,7 +77,9 @@ def read_acetree(path: Path) -> Recording:
                         lines.append(line)
                         times.append(time)
     except (*BROKEN, csv.Error) as error:
-        raise ReadError(f"cannot read {path} as a lineage of AceTree: {error}") from error
+        raise ReadError(
+            f"cannot read {path} as a lineage of AceTree: {error}; save it there again"
+        ) from error
 
     def column(number: int, what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return numbers([row[number] for row in rows], what, str(path), lines)

@@ -123,7 +123,7 @@ def _values(path: Path, array: Any, files: Mapping[str, int]) -> NDArray[Any]:
 
 def _numbers(path: Path, name: str, values: NDArray[Any]) -> NDArray[np.float64]:
     if values.dtype.kind not in "fiub" or values.ndim != 1:
-        raise ReadError(f"{path}: '{name}' is not one number per node")
+        raise ReadError(f"{path}: '{name}' is not one number per node; leave it out")
     return values.astype(np.float64)
 
 

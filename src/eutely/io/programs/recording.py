@@ -145,7 +145,7 @@ def time_range(text: str) -> tuple[int, int]:
     first = int(match["first"])
     last = int(match["last"] or first)
     if last < first:
-        raise ReadError(f"time points {text}: the last one is before the first one")
+        raise ReadError(f"time points {text}: the last one is before the first one; swap them")
     return first, last
 
 

@@ -98,7 +98,7 @@ def read_rows(
                 rows.append(fields)
                 lines.append(reader.line_num)
     except csv.Error as error:
-        raise ReadError(f"{path} is not a text table: {error}") from error
+        raise ReadError(f"{path} is not a text table: {error}; export it again") from error
     if len(heads) <= below:
         raise ReadError(f"{path}: the table has no rows; is the file complete?")
     names = heads[0] if heading is None else heading(heads)

@@ -89,7 +89,9 @@ def read_trackmate_xml(path: Path) -> Recording:
     try:
         parser.Parse(read_text(path).encode(), True)
     except expat.ExpatError as error:
-        raise ReadError(f"cannot read {path} as XML of TrackMate: {error}") from error
+        raise ReadError(
+            f"cannot read {path} as XML of TrackMate: {error}; save it there again"
+        ) from error
     keys = dict.fromkeys(key for spot in spots for key in spot)
     columns = {key: [spot.get(key, "") for spot in spots] for key in keys}
     if "name" in columns:

@@ -116,7 +116,7 @@ def _parts(path: Path, dataset: Any) -> Iterator[tuple[NDArray[np.integer], tupl
     if not absent:
         return grid_parts(dataset, dataset.chunks)
     if dataset.fillvalue:
-        raise ReadError(f"{path}: missing chunks would have the value {dataset.fillvalue}")
+        raise ReadError(f"{path}: missing chunks have the value {dataset.fillvalue}, not 0")
     warn_absent(path, absent, total)
     offsets = np.array([chunk.chunk_offset for chunk in stored], dtype=np.int64)
     present = offsets.reshape(-1, dataset.ndim) // dataset.chunks

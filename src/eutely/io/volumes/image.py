@@ -150,7 +150,7 @@ def _names(volume: Volume, count: int, names: tuple[str, ...]) -> tuple[str, ...
     if names and len(names) != count:
         raise ReadError(
             f"--channels: {len(names)} names ({', '.join(names)}) for the {count} channels of "
-            f"{volume.path}"
+            f"{volume.path}; give one for each, - for one to leave out"
         )
     given = names or (volume.channels if len(volume.channels) == count else ())
     words = ["_".join(plain(name).split()) for name in given]

@@ -180,7 +180,9 @@ class Volume:
         if missing or min(self.shape) < 2:
             raise ReadError(f"{self.path}: a 2D image ({form}), expected a volume with z, y, x")
         if min(self.stored) < 1 or math.prod(self.stored) > MOST_VOXELS:
-            raise ReadError(f"{self.path}: an array of {form} entries; is the file damaged?")
+            raise ReadError(
+                f"{self.path}: an array of {form} entries; is the file damaged? Export it again"
+            )
 
     def _too_many(self, long: Mapping[str, int]) -> str:
         """Return what the axes besides z, y, x are, and how to choose an entry of each."""
@@ -224,7 +226,9 @@ def broken(path: Path | str, error: BaseException) -> ReadError:
     if isinstance(error, OSError) and error.strerror:
         return ReadError(f"cannot read {path}: {error.strerror}")
     words = " ".join(str(error).split()) or type(error).__name__
-    return ReadError(f"cannot read {path}: damaged or cut off ({words[:160]})")
+    return ReadError(
+        f"cannot read {path}: damaged or cut off ({words[:160]}); copy or export it again"
+    )
 
 
 def in_micrometres(unit: str | None) -> float | None:

@@ -189,7 +189,9 @@ def _parts(
     warn_absent(path, absent, total)
     some = absent > 0 and array.shards is None
     if absent and array.fill_value:
-        raise ReadError(f"{path}: missing chunks would have the value {array.fill_value}")
+        raise ReadError(
+            f"{path}: missing chunks have the value {array.fill_value}, not 0; write all"
+        )
     return grid_parts(array, array.chunks, present if some else None)
 
 
