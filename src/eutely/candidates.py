@@ -58,11 +58,11 @@ class PairCosts:
     on
         function of candidates that returns their costs: (c,) float64.
     least
-        no pair costs less, whether it is a candidate or not.
+        no pair costs less, whether it is a candidate or not: one value, or (n,) for each point.
     """
 
     on: Callable[[Candidates], NDArray[np.float64]]
-    least: float
+    least: float | NDArray[np.float64]
 
     def __add__(self, other: PairCosts) -> PairCosts:
         """Return the sum of two costs."""
@@ -71,11 +71,10 @@ class PairCosts:
     @classmethod
     def of_points(cls, costs: NDArray[np.float64]) -> PairCosts:
         """Return costs (n,) of points, whichever centre has them."""
-        least = float(costs.min(initial=0.0))
-        return cls(lambda pairs: np.asarray(costs[pairs.points]), least)
+        return cls(lambda pairs: np.asarray(costs[pairs.points]), costs)
 
     @classmethod
     def of_table(cls, costs: NDArray[np.float64]) -> PairCosts:
         """Return costs given for all pairs: (m, n). Memory and time grow with their number."""
-        least = float(costs.min(initial=0.0))
+        least = costs.min(axis=0) if len(costs) else 0.0
         return cls(lambda pairs: np.asarray(costs[pairs.centres, pairs.points]), least)

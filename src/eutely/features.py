@@ -246,7 +246,7 @@ def feature_costs(
         height = np.log(np.diagonal(root)).sum()
         base[rows] = height + np.logaddexp(-usual, -odd) - np.log(2)
     prepared = there, here, which, factors, base, float(freedom)
-    return PairCosts(partial(_on_pairs, prepared), float(base.min(initial=0.0)))
+    return PairCosts(partial(_on_pairs, prepared), base)
 
 
 def _on_pairs(prepared: tuple[Any, ...], pairs: Candidates) -> NDArray[np.float64]:

@@ -1,69 +1,52 @@
 """Work is counted, not timed: pairs looked at must not grow with the square of the cells."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pytest
 
-from eutely.cells import Cells
-from eutely.config.model import Estimate
+import eutely
 from eutely.costs import near
 from eutely.estimate import joint
-from eutely.fit.model import model_of_cells
-from eutely.fit.place import place
-from eutely.frame import Body, Posed
-from eutely.geometry import spacing
+from eutely.solver import beyond
 
-FEW, MANY = 600, 2400
-"""Cells; the second number is four times the first."""
+FEW, MANY = 200, 600
+"""Cells; the second number is three times the first."""
 
-GROWTH, GROWTH_PREDICTING = 6.0, 9.0
-"""Factors by which work may grow with four times the cells: 4 if it were linear at every size, more
-since most cells of small bodies lie at the surface, with fewer neighbours; 16 for all pairs."""
+GROWTH = {"matching": 5.5, "proving": 6.0, "predicting": 7.5}
+"""Factors by which pairs may grow with three times the cells: 3 if work were linear at every size,
+more since small bodies hold less than what is within reach of a cell; 9 for all pairs."""
 
-
-class Pairs(NamedTuple):
-    """Pairs of nucleus and cell that a match looked at, and pairs of cells that an estimate did."""
-
-    matching: int
-    predicting: int
+KERNELS = {
+    "matching": (near, "pairs_within", 3),
+    "proving": (beyond, "pairs_beyond", 3),
+    "predicting": (joint, "_predictive", 4),
+}
+"""Kernels that look at pairs of nucleus and cell, or of two cells, and which of their results is
+the number of pairs."""
 
 
-def looked_at(count: int, monkeypatch: pytest.MonkeyPatch) -> Pairs:
-    """Estimate cells of one density from five specimens, and match one of them in two poses."""
-    random = np.random.default_rng(2)
-    means = (random.random((count, 3)) - 0.5) * [6.0, 1.0, 1.0] * (count / 6) ** (1 / 3)
-    points = tuple(means + 0.1 * random.normal(size=means.shape) for _ in range(5))
-    size = np.array([means[:, 0].std(), means[:, 1:].std()])
-    scores = tuple(np.zeros((count, 0)) for _ in points)
-    nuclei = (np.arange(count, dtype=np.int32),) * len(points)
-    cells = Cells(points, points, nuclei, scores, Body(size, spacing(means)))
-    counts = {"matching": 0, "predicting": 0}
-    within, predictive = near.pairs_within, joint._predictive
+def looked_at(cells: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Build from three simulated specimens by default; return the pairs that kernels looked at."""
+    counts = dict.fromkeys(KERNELS, 0)
 
-    def counting_within(*given: Any) -> Any:
-        result = within(*given)
-        counts["matching"] += int(result[3])
-        return result
+    def counting(name: str, kernel: Any, result: int) -> Any:
+        def counted(*given: Any) -> Any:
+            results = kernel(*given)
+            counts[name] += int(results[result])
+            return results
 
-    def counting_predictive(*given: Any) -> Any:
-        result = predictive(*given)
-        counts["predicting"] += int(result[4])
-        return result
+        return counted
 
     with monkeypatch.context() as patch:
-        patch.setattr(near, "pairs_within", counting_within)
-        patch.setattr(joint, "_predictive", counting_predictive)
-        poses = (points[0], points[0] * [1.0, -1.0, -1.0])
-        specimen = Posed(poses, np.full((count, 3), np.nan), scores[0])
-        fit = place(model_of_cells(cells, Estimate()), specimen)
-    assert (fit.nuclei == nuclei[0]).mean() > 0.95
-    return Pairs(**counts)
+        for name, (module, kernel, result) in KERNELS.items():
+            patch.setattr(module, kernel, counting(name, getattr(module, kernel), result))
+        built = eutely.build(eutely.simulate(3, cells=cells, seed=1), workers=1)
+    assert abs(len(built.atlas) - cells) < 0.02 * cells
+    return counts
 
 
 def test_pairs_looked_at_grow_in_proportion_to_the_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    few, many = (looked_at(count, monkeypatch) for count in (FEW, MANY))
-    assert few.matching > 100 * FEW
-    assert few.predicting > 10 * FEW
-    assert many.matching < GROWTH * few.matching
-    assert many.predicting < GROWTH_PREDICTING * few.predicting
+    few, many = (looked_at(cells, monkeypatch) for cells in (FEW, MANY))
+    for name in KERNELS:
+        assert few[name] > 10 * FEW, name
+        assert many[name] < GROWTH[name] * few[name], (name, few, many)

@@ -7,8 +7,11 @@ from numpy.typing import NDArray
 
 from eutely.kernel import inner, kernel
 
-CROWD = 4.0
-"""Mean number of points per cell."""
+CROWD, FULL = 4.0, 3.0
+"""Mean number of points per cell of a box that they fill evenly, and per cell that has any."""
+
+ROOMY = 16
+"""Cells per point at most: a body need not fill its box."""
 
 
 class Grid(NamedTuple):
@@ -56,16 +59,28 @@ def _cells(points: Any, corner: Any, span: Any) -> Any:
     if not size > 0.0:
         size = 1.0
     shape = np.empty(3, dtype=np.int32)
-    for k in range(3):
-        shape[k] = min(int(span[k] / size) + 1, 1 << 20)
-    starts = np.zeros(np.int64(shape[0]) * shape[1] * shape[2] + 1, dtype=np.int32)
     cell = np.empty(n, dtype=np.int32)
-    for i in range(n):
-        at = 0
+    starts = np.zeros(1, dtype=np.int32)
+    for attempt in range(4):
         for k in range(3):
-            at = at * shape[k] + min(int((points[i, k] - corner[k]) / size), shape[k] - 1)
-        cell[i] = at
-        starts[at + 1] += 1
+            shape[k] = min(int(span[k] / size) + 1, 1 << 20)
+        starts = np.zeros(np.int64(shape[0]) * shape[1] * shape[2] + 1, dtype=np.int32)
+        occupied = 0
+        for i in range(n):
+            at = 0
+            for k in range(3):
+                at = at * shape[k] + min(int((points[i, k] - corner[k]) / size), shape[k] - 1)
+            cell[i] = at
+            occupied += starts[at + 1] == 0
+            starts[at + 1] += 1
+        # Smaller cells where points fill a part of the box only, but not too many of them.
+        factor = max((FULL * occupied / n) ** (1.0 / 3.0), 0.5)
+        cells = 1.0
+        for k in range(3):
+            cells *= np.floor(span[k] / (factor * size)) + 1.0
+        if attempt == 3 or factor > 0.9 or cells > ROOMY * n + 64:
+            break
+        size *= factor
     for at in range(len(starts) - 1):
         starts[at + 1] += starts[at]
     order = np.empty(n, dtype=np.int32)

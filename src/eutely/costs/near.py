@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from eutely.arrays import longer
 from eutely.candidates import Candidates
 from eutely.costs.grid import Grid, grid_of
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 
 FREE, NOBODYS = -1, -2
 """Pins of points that any centre may have, and of points that no centre may have."""
@@ -68,7 +68,6 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
     for j in range(n):
         if pins[j] >= 0:
             pinned[pins[j]] = j
-    size = grid.size[0]
     low, high = np.empty(3, np.int64), np.empty(3, np.int64)
     end, looked_at = 0, 0
     for i in range(m):
@@ -93,20 +92,7 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
         if not limit >= 0:
             starts[i + 1] = end
             continue
-        # Half the widths of the box around the ellipsoid: rows of the inverse of w.
-        reach = np.sqrt(limit)
-        ia, ic, ig = 1.0 / a, 1.0 / c, 1.0 / f
-        ib = -b * ia * ic
-        ie = -e * ic * ig
-        ih = -(d * ia + e * ib) * ig
-        spread = (abs(ia), np.sqrt(ib * ib + ic * ic), np.sqrt(ih * ih + ie * ie + ig * ig))
-        for k in range(3):
-            half = reach * spread[k] * (1.0 + 1e-9)
-            first = (places[i, k] - half - grid.corner[k]) / size
-            last = (places[i, k] + half - grid.corner[k]) / size
-            most = np.float64(grid.shape[k] - 1)
-            low[k] = np.int64(np.floor(max(min(first, most + 1.0), 0.0)))
-            high[k] = np.int64(np.floor(max(min(last, most), -1.0)))
+        box(places[i], w, np.sqrt(limit), grid, low, high)
         for gx in range(low[0], high[0] + 1):
             for gy in range(low[1], high[1] + 1):
                 if high[2] < low[2]:
@@ -127,3 +113,26 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
                         end += 1
         starts[i + 1] = end
     return starts, longer(items, end, end), longer(squares, end, end), looked_at
+
+
+@inner
+def box(place: Any, whitening: Any, reach: float, grid: Any, low: Any, high: Any) -> None:
+    """Write the first and last cells of a grid, along each axis, that an ellipsoid may touch.
+
+    ``reach`` is its size in standard deviations; ``whitening`` see `within`.
+    """
+    a, b, c = whitening[0, 0], whitening[1, 0], whitening[1, 1]
+    d, e, f = whitening[2, 0], whitening[2, 1], whitening[2, 2]
+    # Half the widths of the box around the ellipsoid: rows of the inverse of the triangle.
+    ia, ic, ig = 1.0 / a, 1.0 / c, 1.0 / f
+    ib = -b * ia * ic
+    ie = -e * ic * ig
+    ih = -(d * ia + e * ib) * ig
+    spread = (abs(ia), np.sqrt(ib * ib + ic * ic), np.sqrt(ih * ih + ie * ie + ig * ig))
+    for k in range(3):
+        half = reach * spread[k] * (1.0 + 1e-9)
+        first = (place[k] - half - grid.corner[k]) / grid.size[0]
+        last = (place[k] + half - grid.corner[k]) / grid.size[0]
+        most = np.float64(grid.shape[k] - 1)
+        low[k] = np.int64(np.floor(max(min(first, most + 1.0), 0.0)))
+        high[k] = np.int64(np.floor(max(min(last, most), -1.0)))

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
 from eutely.cells import Cells
 from eutely.config.model import Estimate
@@ -22,10 +21,10 @@ from eutely.execute import Executor
 from eutely.find.refine.rounds import linear_round, nuclei_as_cells
 from eutely.fit.evidence import ASYMMETRIC, asymmetry
 from eutely.fit.model import Model, joint_model
-from eutely.fit.place import WARP_COOLING, soft_warp, warp_pose
-from eutely.fit.poses import MIRROR, plausible_poses
+from eutely.fit.place import warp_pose
+from eutely.fit.poses import MIRROR, nearest_pose, plausible_poses
+from eutely.fit.soft import LARGE, WARP_COOLING, soft_warp
 from eutely.frame import Frame, Points, Posed
-from eutely.geometry import nearness
 from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules
 
@@ -141,16 +140,16 @@ def _evidence(model: Model, specimen: Posed) -> float:
     The difference of log-likelihoods in the nearest pose of each handedness, relative to the root
     of the number of nuclei: chance makes it vary by about that.
     """
-    tree, spacing = KDTree(model.means), model.body.spacing
     costs = []
     for factors in (np.ones(3), MIRROR):
         poses = [points * factors for points in specimen.poses]
-        near = [nearness(tree, points, spacing) for points in poses]
-        costs.append(_cost(model, poses[int(np.argmin(near))]))
+        costs.append(_cost(model, nearest_pose(model, poses)))
     return (costs[1] - costs[0]) / float(np.sqrt(len(specimen)))
 
 
 def _cost(model: Model, posed: Points) -> float:
+    if len(posed) > LARGE:  # a soft warp alone leaves regions of a large body off
+        return warp_pose(model, posed, np.zeros((len(posed), 0)), None).cost
     warped = soft_warp(model, posed, None, cooling=WARP_COOLING[:4])
     rules = Rules(model.freedom, model.c0(model.background.start(len(posed))))
     return assign(model.means, model.centres, warped, rules)[1]

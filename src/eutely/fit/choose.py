@@ -22,7 +22,6 @@ from eutely.fit.evidence import (
 )
 from eutely.fit.model import Model
 from eutely.fit.place import (
-    FIRST_COOLING,
     REFITS,
     Fit,
     Rival,
@@ -31,10 +30,10 @@ from eutely.fit.place import (
     feature_term,
     match_jointly,
     out_of_view,
-    soft_warp,
     warp_pose,
 )
 from eutely.fit.poses import LACKING, RIVAL, plausible_poses, without_an_end
+from eutely.fit.soft import FIRST_COOLING, soft_warp
 from eutely.fit.view import MANY, Unposed, in_view, search
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.align.warp import fit_warp, rewarp
+from eutely.align.warp import rewarp
 from eutely.candidates import PairCosts
 from eutely.features import feature_costs
 from eutely.fit.model import Model
 from eutely.fit.noise import likeliest_error
 from eutely.fit.poses import plausible_poses
 from eutely.fit.rates import LOWEST_RATE, Rates
+from eutely.fit.soft import FIRST_COOLING, WARP_COOLING, soft_warp
 from eutely.fit.spurious import BENEFIT, crowd, oddity
 from eutely.fit.view import in_view
 from eutely.frame import Points, Posed
 from eutely.informative import MANY
 from eutely.solver.assignment import assign
 from eutely.solver.meanfield import COOLING, Crowd, settle
-from eutely.solver.softassign import Centres, Rules, Shares, mean_places, soft_assign
+from eutely.solver.softassign import Centres, Rules, Shares, soft_assign
 from eutely.specimen import UNMATCHED
-
-WARP_COOLING = (4.0, 4.0, 2.0, 2.0, 1.0, 1.0)
-"""Temperatures at which the warp is fitted to soft matches."""
-
-FIRST_COOLING = WARP_COOLING[:3]
-"""The first of them, after which poses are compared."""
 
 WARM = COOLING[2:]
 """Temperatures of a mean field that starts near its end."""
@@ -205,28 +200,6 @@ def cost_at_usual_rates(model: Model, fit: Fit, pins: NDArray[np.int32] | None) 
     c0 = model.c0(model.background.start(len(fit.posed)))
     rules = Rules(model.freedom, c0, pins, term_costs(model, fit))
     return assign(model.means, wider.centres, fit.warped, rules)[1]
-
-
-def soft_warp(
-    model: Model,
-    posed: Points,
-    pins: NDArray[np.int32] | None,
-    extra: PairCosts | None = None,
-    cooling: Sequence[float] = WARP_COOLING,
-    warped: Points | None = None,
-) -> Points:
-    """Warp one pose (n, 3) to soft matches; ``extra`` adds to the costs of places.
-
-    ``warped`` is where the nuclei are at first; by default as posed.
-    """
-    background, means = model.background, model.means
-    rules = Rules(c0=background.c0(background.start(len(posed)), np.inf), pins=pins, extra=extra)
-    warped = posed if warped is None else warped
-    for temperature in cooling:
-        shares = soft_assign(means, model.centres, warped, rules, temperature=temperature)
-        targets, weights = mean_places(shares, means, len(posed))
-        warped = fit_warp(posed, targets, weights, model.goal.span)(posed)
-    return warped
 
 
 def warp_pose(

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.spatial import KDTree
 
-from eutely.align.target import least_cost, pose_rules
+from eutely.align.target import POSE_FREEDOM, POSE_REACH, least_cost, pose_rules
 from eutely.fit.model import Model
+from eutely.fit.soft import LARGE, WARP_COOLING, soft_warp
 from eutely.frame import Points
-from eutely.geometry import mean_nearness, nearest_squares
-from eutely.solver.assignment import assign
+from eutely.geometry import mean_nearness, nearest_squares, nearness
+from eutely.solver.assignment import assign, proved
+from eutely.solver.softassign import student_costs
 
 ROLLS = 12
 """Rolls that are tried all around."""
-
-WITNESSES = 1000
-"""Nuclei by which it is judged which poses are nearest, at most."""
 
 FEW_WITNESSES = 150
 """Nuclei by which poses are left out that are far off."""
@@ -36,6 +35,13 @@ RIVAL = 1.5
 """Poses up to so many times as far off as the nearest are matched too; of these, poses that cost up
 to so many times the least are warped too, and the best match decides. A worm has two or three such
 poses, a round embryo or a bent head a dozen."""
+
+SURE = 1.04
+"""Poses of a large body in which a slab of it costs, after a soft warp, up to so many times the
+least are plausible. In wrong poses it costs 1.05 to 1.25 times as much."""
+
+MARGIN = 6.0
+"""Distance, in typical distances of neighbours, up to which cells beside a slab belong to it."""
 
 LACKING, MOST_LACKING = 0.01, 0.12
 """Shares of the nuclei that a specimen lacks from which, and up to which, one end of the body may
@@ -67,16 +73,19 @@ def plausible_poses(
     if len(poses) == 1:
         return [poses[0]]
     tree, broad = KDTree(model.means), model.broad()
-    tried = [*poses, *_rolled(poses[0])]
+    large = len(poses[0]) > LARGE
+    # Many nuclei show the symmetry of the body, and with it the roll.
+    tried = list(poses) if large else [*poses, *_rolled(poses[0])]
     tried = [posed * MIRROR if mirrored else posed for mirrored in hands for posed in tried]
+    if large:
+        return _by_slab(model, tried, most)
     few = slice(None, None, -(-len(poses[0]) // FEW_WITNESSES))
     witnesses = np.concatenate([posed[few] for posed in tried])
     rough = np.log1p(nearest_squares(tree, witnesses, model.body.spacing))
     rough = rough.reshape(len(tried), -1).mean(axis=1)
     fair = max(np.sort(rough)[: 2 * MATCHED_POSES][-1], FAIR * RIVAL * rough.min())
     tried = [posed for posed, far in zip(tried, rough, strict=True) if far <= fair]
-    some = slice(None, None, -(-len(poses[0]) // WITNESSES))
-    squares = [nearest_squares(tree, posed[some], model.body.spacing) for posed in tried]
+    squares = [nearest_squares(tree, posed, model.body.spacing) for posed in tried]
     near = np.array([mean_nearness(each) for each in squares])
     count = max(MATCHED_POSES, int((near <= RIVAL * near.min()).sum()))
     count = count if most is None else min(count, most)
@@ -92,6 +101,43 @@ def plausible_poses(
     lowest = min(costs.values())
     limit = max(RIVAL * lowest, lowest)
     return [tried[at] for at in sorted(costs, key=costs.__getitem__) if costs[at] <= limit]
+
+
+def nearest_pose(model: Model, poses: Sequence[Points]) -> Points:
+    """Return the specimen in the one of its poses (n, 3) in which it is nearest to the cells."""
+    if len(poses[0]) > LARGE:
+        return _by_slab(model, list(poses), 1)[0]
+    tree = KDTree(model.means)
+    near = [nearness(tree, posed, model.body.spacing) for posed in poses]
+    return poses[int(np.argmin(near))]
+
+
+def _by_slab(model: Model, tried: list[Points], most: int | None) -> list[Points]:
+    """Return the poses of a large body in which a slab of `LARGE` nuclei across it fits the cells.
+
+    The slab is the middle of the nuclei along the body, so that its work is that of a small body.
+    """
+    count = len(tried[0])
+    order = np.argsort(tried[0][:, 0], kind="stable")
+    slab = order[(count - LARGE) // 2 :][:LARGE]
+    costs = []
+    for posed in tried:
+        points = posed[slab]
+        along, margin = model.means[:, 0], MARGIN * model.body.spacing
+        low, high = points[:, 0].min() - margin, points[:, 0].max() + margin
+        cells = model.among(np.flatnonzero((along >= low) & (along <= high)))
+        unmatched = float(student_costs(np.array([POSE_REACH**2]), np.zeros(1), POSE_FREEDOM)[0])
+        cost = unmatched * len(points)
+        if len(cells.means):
+            broad = cells.broad()
+            warped = soft_warp(cells, points, None, cooling=WARP_COOLING[:4])
+            prices = proved(cells.means, broad, warped, pose_rules(broad))
+            cost += float(prices.u.sum() + prices.v.sum())
+        costs.append(cost)
+    limit = SURE * min(costs)
+    return [
+        tried[at] for at in np.argsort(costs, kind="stable")[:most].tolist() if costs[at] <= limit
+    ]
 
 
 def without_an_end(model: Model, posed: Points) -> list[Points]:

@@ -3,10 +3,10 @@
 Candidates are the points within some distance of each centre. The prices u of centres and v of
 points that come with the cheapest assignment of candidates (see `eutely.solver.lap_dense`) tell
 what else could improve it: a pair with cost - c0 < u + v. Costs grow with the distance, so that
-such a pair lies within a distance that follows from u and the highest v. Where candidates reach
-less far, all pairs up to there are looked at. If one would be better, candidates are extended and
-the assignment starts again from its prices; in the end it is the cheapest of all pairs, although
-hardly any of them was looked at.
+such a pair lies within a distance that follows from u and v. Pairs up to there are looked at; those
+that would be better become candidates, and the assignment starts again from its prices. In the end
+it is the cheapest of all pairs, although hardly any of them was looked at. In large bodies a pair
+has an end: a point beyond the `NEAREST` ones of a centre is never its match.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.candidates import Candidates
-from eutely.costs.grid import Grid
-from eutely.costs.near import grid_or_none, within
+from eutely.costs.grid import Grid, grid_of
+from eutely.costs.near import FREE, within
+from eutely.solver.beyond import Search, risen
 from eutely.solver.lap_sparse import lap_sparse, transpose
 from eutely.solver.softassign import CERTAIN, Centres, Rules, square_of, student_costs
 
-FIRST = 28.0
+FIRST = 20.0
 """Candidates of a centre at first, where points are as dense as anywhere in the body. With fewer,
 they are extended more often, which takes longer."""
 
-WIDER = 20.0
-"""Factor by which squared distances are extended at most: the next prices may ask for less."""
+NEAREST = 1000
+"""Points around a centre, about, that may be its match; all in bodies of no more."""
+
+CLOSE = 1.0
+"""Cost by which further candidates of a centre may be worse than its best, once one is better."""
 
 ROUNDING = 1e-10
 """Rounding of prices, which must not pass for a better pair."""
@@ -55,13 +59,29 @@ class Assigned(NamedTuple):
 
 
 class _Priced(NamedTuple):
-    """Candidates, the centre and the squared distance of each, its cost, and its cost less c0."""
+    """Pairs, the centre and the squared distance of each, its cost, and its cost less c0."""
 
     near: Candidates
     owners: NDArray[np.int32]
     squares: NDArray[np.float64]
     costs: NDArray[np.float64]
     gains: NDArray[np.float64]
+
+    def extended(self, more: _Priced) -> _Priced:
+        """Return these and more pairs of the same centres."""
+        owners = np.concatenate([self.owners, more.owners])
+        order = np.argsort(owners, kind="stable")
+        points = np.concatenate([self.near.points, more.near.points])[order]
+        near = Candidates(self.near.starts + more.near.starts, points)
+        rest = [np.concatenate(both)[order] for both in zip(self[2:], more[2:], strict=True)]
+        return _Priced(near, owners[order], *rest)
+
+    def subset(self, kept: NDArray[np.bool_]) -> _Priced:
+        """Return the pairs that are ``kept`` (c,)."""
+        counts = np.concatenate([[0], np.cumsum(kept)]).astype(np.int32)
+        near = Candidates(counts[self.near.starts], self.near.points[kept])
+        squares, costs, gains = self.squares[kept], self.costs[kept], self.gains[kept]
+        return _Priced(near, self.owners[kept], squares, costs, gains)
 
 
 def assign(
@@ -94,17 +114,17 @@ def proved(
         costs apart from those of places.
     """
     m, n = len(places), len(points)
-    grid = grid_or_none(points)
+    if not n:
+        return Assigned(np.full(m, -1, np.int32), 0.0, np.zeros(m), np.zeros(n))
+    grid = grid_of(points)
     c0 = np.broadcast_to(np.asarray(rules.c0, dtype=np.float64), m)
-    least = 0.0 if rules.extra is None else rules.extra.least
-    # By how much the cost of a place may exceed the height of the centre before no match pays.
-    most = c0 + centres.heights - least
-    free = np.ones(m, bool)
+    least = np.zeros(n) if rules.extra is None else np.broadcast_to(rules.extra.least, n)
+    free, pinned = np.ones(m, bool), np.zeros(n, bool)
     if rules.pins is not None:
         free[rules.pins[rules.pins >= 0]] = False
+        pinned = rules.pins != FREE
 
-    def priced(limits: NDArray[np.float64]) -> _Priced:
-        near, squares = within(places, centres.whitening, limits, grid, rules.pins)
+    def priced(near: Candidates, squares: NDArray[np.float64]) -> _Priced:
         owners = near.centres
         costs = student_costs(squares, centres.heights[owners], rules.freedom)
         if rules.extra is not None:
@@ -112,24 +132,29 @@ def proved(
         gains = np.where(free[owners], costs - c0[owners], -CERTAIN)
         return _Priced(near, owners, squares, costs, gains)
 
-    limits = np.minimum(square_of(most, rules.freedom), _first(centres, grid))
+    most = square_of(c0 + centres.heights - float(least.min()), rules.freedom)
+    first = np.minimum(_expected(FIRST, centres, grid), most)
+    end = _expected(NEAREST, centres, grid) if n > NEAREST else np.full(m, np.inf)
+    pairs = priced(*within(places, centres.whitening, first, grid, rules.pins))
+    search = Search(places, centres, points, pinned, rules.freedom, end, CLOSE)
     v = np.zeros(n)
+    last_spare, last_values = np.full(m, -np.inf), np.full(n, -np.inf)
     while True:
-        pairs = priced(limits)
         near = pairs.near
         owners, columns, items = transpose(near.starts, near.points, n)
         chosen, u = lap_sparse(near.starts, near.points, owners, columns, items, pairs.gains, v)
-        highest = float(v.max(initial=-np.inf))
-        needed = square_of(most + u + highest, rules.freedom)
-        short = free & (needed > limits)
-        if not n or not short.any():
+        # By how much the cost of a place may exceed the height of the centre for a better pair.
+        spare, values = np.where(free, c0 + centres.heights + u, -np.inf), v - least
+        known = len(near.points)
+        for more in risen(search, (last_spare, last_values), (spare, values), near):
+            others = priced(*more)
+            excess = others.gains - u[others.owners] - v[others.near.points]
+            worth = np.zeros(m, bool)
+            worth[others.owners[excess < -ROUNDING * (1 + np.abs(others.gains))]] = True
+            pairs = pairs.extended(others.subset(worth[others.owners] & (excess < CLOSE)))
+        if len(pairs.near.points) == known:
             break
-        others = priced(np.where(short, needed, -1.0))
-        prices = u[others.owners] + v[others.near.points]
-        better = others.gains < prices - ROUNDING * (1 + np.abs(prices))
-        if not (better & (others.squares > limits[others.owners])).any():
-            break
-        limits = np.where(short, np.minimum(needed, WIDER * limits), limits)
+        last_spare, last_values = spare, values
     matched = chosen >= 0
     partners = np.full(m, -1, np.int32)
     partners[matched] = near.points[chosen[matched]]
@@ -137,14 +162,12 @@ def proved(
     return Assigned(partners, float(pairs.costs[chosen[matched]].sum() + spare.sum()), u, v)
 
 
-def _first(centres: Centres, grid: Grid | None) -> NDArray[np.float64]:
-    """Return (m,), the squared distances within which about `FIRST` points are expected."""
-    if grid is None:
-        return np.zeros(len(centres.heights))
+def _expected(count: float, centres: Centres, grid: Grid) -> NDArray[np.float64]:
+    """Return (m,), the squared distances within which about ``count`` points are expected."""
     occupied = int(np.count_nonzero(np.diff(grid.starts)))
     density = len(grid.points) / (occupied * float(grid.size[0]) ** 3)
     volumes = 4 / 3 * np.pi * np.exp(-centres.heights)
-    return np.asarray((FIRST / (density * volumes)) ** (2 / 3))
+    return np.asarray((count / (density * volumes)) ** (2 / 3))
 
 
 def assign_sparse(pairs: Candidates, gains: NDArray[np.float64], count: int) -> NDArray[np.int32]:

@@ -90,10 +90,11 @@ def fuse(
         np.where(both[:, side] >= 0, cost[both[:, side]], 0.0) for side, cost in enumerate(costs)
     )
     nuclei = mine.copy()
+    owners = [_owners(row, len(posed)) for row, posed in zip(mine, first.posed, strict=True)]
     taken = 0
     for cells in _regions(mine, theirs, len(first)):
         if others[cells].sum() < ours[cells].sum():
-            _take(nuclei, theirs, cells)
+            _take(nuclei, theirs, cells, owners)
             taken += 1
     kept = (nuclei >= 0).any(axis=0)
     return first.with_nuclei(nuclei[:, kept]), taken
@@ -197,18 +198,31 @@ def _regions(
     return [cells for cells in regions if len(cells) > 1 or one_sided[cells].any()]
 
 
-def _take(nuclei: NDArray[np.int32], theirs: NDArray[np.int32], cells: NDArray[np.intp]) -> None:
-    """Put the nuclei of the second solution in.
+def _owners(nuclei: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """Return (count,), the cell of each nucleus, or -1, from the nucleus of each cell (m,)."""
+    owners = np.full(count, UNMATCHED, np.int32)
+    owners[nuclei[nuclei >= 0]] = np.flatnonzero(nuclei >= 0)
+    return owners
+
+
+def _take(
+    nuclei: NDArray[np.int32],
+    theirs: NDArray[np.int32],
+    cells: NDArray[np.intp],
+    owners: list[NDArray[np.int32]],
+) -> None:
+    """Put the nuclei of the second solution in; ``owners`` are the cells of nuclei in ``nuclei``.
 
     Where cells outside the region have some of them, a specimen stays as it is; but a cell that
     the first solution lacks gets its nuclei in any case, from wherever they are.
     """
     new = bool((nuclei[:, cells] < 0).all(axis=0).any())
-    outside = np.ones(nuclei.shape[1], bool)
-    outside[cells] = False
-    for mine, other in zip(nuclei, theirs, strict=True):
+    for mine, other, owner in zip(nuclei, theirs, owners, strict=True):
         taken = other[cells]
-        strayed = outside & np.isin(mine, taken[taken >= 0])
-        if new or not strayed.any():
+        holders = owner[taken[taken >= 0]]
+        strayed = holders[(holders >= 0) & ~np.isin(holders, cells)]
+        if new or not len(strayed):
             mine[strayed] = UNMATCHED
+            owner[mine[cells][mine[cells] >= 0]] = UNMATCHED
             mine[cells] = taken
+            owner[taken[taken >= 0]] = cells[taken >= 0]
