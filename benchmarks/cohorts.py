@@ -1,8 +1,8 @@
 """Annotated worms for `compare.py`: as they are, changed in some cells, bent or scaled as a batch.
 
 Annotations take most of the time, and do not depend on how groups are compared: they are kept in
-the folder ``EUTELY_CACHE`` (by default one for temporary files), under a hash of the specimens and of
-the code that names them.
+the folder ``EUTELY_CACHE`` (by default one for temporary files), under a hash of the specimens and
+of the code that names them.
 """
 
 import hashlib
