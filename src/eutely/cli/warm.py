@@ -27,10 +27,11 @@ def warmed(part: str) -> Iterator[None]:
     from eutely.execute.threads import cores
     from eutely.kernel import CACHE
 
-    if CACHE is None or cores() < 2 or _mark(CACHE, part).exists():
+    if CACHE is None or not sys.executable or cores() < 2 or _mark(CACHE, part).exists():
         yield
         return
-    words = [sys.executable, "-m", "eutely.cli.warm", part]
+    # -P: files in the folder of the user's data are not taken for modules.
+    words = [sys.executable, "-P", "-m", "eutely.cli.warm", part]
     nothing = subprocess.DEVNULL
     try:
         process = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing)

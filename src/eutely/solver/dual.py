@@ -14,10 +14,8 @@ import numpy as np
 
 from eutely.arrays import Arrays
 from eutely.kernel import inner, kernel
+from eutely.solver.dual_tables import NEVER, Tables
 from eutely.solver.lap_sparse import lap_sparse
-
-NEVER = 1e30
-"""Cost of two candidates that share a right node."""
 
 
 def lower_bound(p: Arrays, sweeps: int) -> float:
@@ -35,9 +33,9 @@ def lower_bound(p: Arrays, sweeps: int) -> float:
         sweeps = max(sweeps, 1)
     costs = p.linear.copy()  # of candidates, with the costs lent by edges
     idle = np.zeros(len(p.starts) - 1)  # the same for 'unmatched'
-    lent, places, begins = _places(p)
     # The edge j, i of each edge i, j: first nodes ascend, as in the list of j.
     back = np.argsort(p.edge_ends, kind="stable").astype(np.int32)
+    edges = Tables(p, back) if len(p.row_items) == 0 else _Lists(p, back)
     v = np.zeros(len(p.column_starts) - 1)
     best = -np.inf
     for sweep in range(sweeps + 1):
@@ -49,8 +47,21 @@ def lower_bound(p: Arrays, sweeps: int) -> float:
         if sweep > 0 or p.lowest[0] >= 0.0:
             best = max(best, float(idle.sum() + u.sum() + v.sum()))
         if sweep < sweeps:
-            _sweep(p, back, costs, idle, u + idle, v, lent, places, begins, sweep % 2 == 0)
+            edges.sweep(costs, idle, u + idle, v, sweep % 2 == 0)
     return best
+
+
+class _Lists:
+    """What sweeps over a problem need where few pairs of candidates have quadratic costs."""
+
+    def __init__(self, p: Arrays, back: Any) -> None:
+        self.p, self.back = p, back
+        self.lent, self.places, self.begins = _places(p)
+
+    def sweep(self, costs: Any, idle: Any, u: Any, v: Any, forward: bool) -> None:
+        """Make one handshake across every edge, by ascending or descending left nodes."""
+        edges = self.lent, self.places, self.begins
+        _sweep(self.p, self.back, costs, idle, u, v, *edges, forward)
 
 
 @kernel
@@ -102,9 +113,6 @@ def _places(p: Any) -> Any:
         for a in range(count):
             at = p.row_starts[first + a]
             for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
-                if len(p.row_items) == 0:
-                    begins[places[e] + a] = at + p.edge_offsets[e]
-                    continue
                 end = p.row_starts[first + a + 1]
                 while at < end and p.row_items[at] < p.starts[p.edge_ends[e]]:
                     at += 1
@@ -138,7 +146,6 @@ def _handshake(
     n, m = p.starts[i + 1] - first, p.starts[j + 1] - second
     mine, theirs = lent[places[e] : places[e] + n + 1], lent[places[f] : places[f] + m + 1]
     begin = begins[places[e] : places[e] + n]
-    full = len(p.row_items) == 0
     # The last row and column stand for 'unmatched'.
     width = m + 1
     left, right, spare, least = left[: n + 1], right[:width], spare[:width], least[:width]
@@ -155,21 +162,14 @@ def _handshake(
     for a in range(n + 1):
         mean = left[a] - mine[a]
         row = table[a, :width]
-        if full and a < n:
-            values = p.values[begin[a] : begin[a] + m]
-            for b in range(m):
-                row[b] = values[b] + mean + spare[b]
-            row[m] = mean + spare[m]
-        else:
-            for b in range(width):
-                row[b] = mean + spare[b]
+        for b in range(width):
+            row[b] = mean + spare[b]
         if a < n:
-            if not full:
-                at, end = begin[a], p.row_starts[first + a + 1]
-                while at < end and p.row_items[at] < second + m:
-                    b = p.row_items[at] - second
-                    row[b] = p.values[at] + mean + spare[b]
-                    at += 1
+            at, end = begin[a], p.row_starts[first + a + 1]
+            while at < end and p.row_items[at] < second + m:
+                b = p.row_items[at] - second
+                row[b] = p.values[at] + mean + spare[b]
+                at += 1
             while shared < m and p.labels[second + shared] < p.labels[first + a]:
                 shared += 1
             if shared < m and p.labels[second + shared] == p.labels[first + a]:
