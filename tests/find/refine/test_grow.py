@@ -1,5 +1,7 @@
 """Cells that come and go."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from eutely.cells import Cells
@@ -40,3 +42,13 @@ def test_cells_of_few_specimens_go() -> None:
     table[1:, 4] = -1
     found = pruned(before.with_nuclei(table), 0.25)
     np.testing.assert_array_equal(found.nuclei[0], np.delete(np.arange(12), 4))
+
+
+def test_parts_that_lie_a_little_off_make_no_cell_twice() -> None:
+    before = cohort([])
+    table = np.array(before.nuclei)
+    table[:5, 6] = -1  # these five have a nucleus near the cell, which they lack
+    whole = before.with_nuclei(table)
+    assert grown(whole, Estimate(), 0.3).count == 13
+    parts = replace(whole, parts=(True,) * len(whole))
+    assert grown(parts, Estimate(), 0.3).count == 12

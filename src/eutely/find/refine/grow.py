@@ -46,6 +46,8 @@ def grown(cells: Cells, settings: Estimate, share: float) -> Cells:
     typical = np.median(robust_gaussians(cells.places(), settings).covariances, axis=0)
     whitening = centres_of(typical[None]).whitening[0]
     spare = [np.flatnonzero(labels < 0) for labels in cells.labels()]
+    if any(cells.parts):
+        spare = _without_strays(cells, spare, whitening)
     owners = np.repeat(np.arange(len(cells)), [len(nuclei) for nuclei in spare])
     numbers = np.concatenate(spare)
     points = np.concatenate(
@@ -66,6 +68,26 @@ def pruned(cells: Cells, share: float) -> Cells:
     """Remove cells that less than ``share`` of the usual number of specimens have."""
     often = cells.often()
     return cells.with_nuclei(np.array(cells.nuclei)[:, often >= share * np.median(often)])
+
+
+def _without_strays(
+    cells: Cells, spare: list[NDArray[np.intp]], whitening: NDArray[np.float64]
+) -> list[NDArray[np.intp]]:
+    """Leave out nuclei near a usual cell that their specimen lacks: they may be that cell.
+
+    A part that lies a little off has both, and many such parts would make the cell twice.
+    """
+    often = cells.often()
+    usual = np.flatnonzero(often >= np.median(often) / 2)
+    means = np.nanmedian(cells.places()[:, usual], axis=0) @ whitening.T
+    kept = []
+    for warped, nuclei, numbers in zip(cells.warped, cells.nuclei, spare, strict=True):
+        lacking = nuclei[usual] < 0
+        if lacking.any() and len(numbers):
+            apart, _ = KDTree(means[lacking]).query(warped[numbers] @ whitening.T)
+            numbers = numbers[apart > REACH]
+        kept.append(numbers)
+    return kept
 
 
 def _showing(cells: Cells, along: NDArray[np.float64]) -> NDArray[np.int64]:
