@@ -1,6 +1,6 @@
 """Comparing groups: false findings, batches, power, real groups, speed.
 
-Run ``python benchmarks/compare.py [null] [batch] [power] [real] [speed]``; it needs the real data
+Run ``python benchmarks/compare.py [power] [null] [batch] [real] [embryos]``; it needs the real data
 (``EUTELY_DATA``). Worms are named by the built-in atlas ``celegans-l1``, each by itself, once
 (`cohorts.py` keeps annotations). Writes ``benchmarks/results/compare.json`` and the section of
 ``docs/results.md``. True names are read to change cells, and for the row "true names".
@@ -35,7 +35,7 @@ RESULTS = Path(__file__).resolve().parent / "results" / "compare.json"
 HALVES, REFERENCE = 200, 2000
 """Random halves of a cohort, and permutations that each is compared with."""
 
-DRAWS = 12
+DRAWS = 8
 """Random divisions of the animals in section batch."""
 
 WORMS = "test2"
@@ -253,7 +253,7 @@ def page() -> None:
     put("compare.py", text(known(RESULTS)))
 
 
-SECTIONS = {"null": null, "batch": batches, "power": power, "real": real, "embryos": embryos}
+SECTIONS = {"power": power, "null": null, "batch": batches, "real": real, "embryos": embryos}
 
 
 def main() -> None:

@@ -147,8 +147,8 @@ def speed_lines(results: Figures) -> list[str]:
     return [
         f"**Speed.** 100 against 100 animals with {results['permutations']:,} permutations, "
         f"all tests, after annotation: "
-        f"{results['processor seconds']:g} processor seconds ({results['seconds']:g} s on a "
-        f"busy machine), "
+        f"{results['processor seconds']:g} processor seconds ({results['seconds']:g} s by "
+        f"the clock), "
         f"{results['memory_gb']:g} GB (bars: 60 s on two cores, 1 GB).",
         "",
     ]  # fmt: skip

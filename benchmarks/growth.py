@@ -3,20 +3,28 @@
 Run ``python benchmarks/growth.py cells`` (10 specimens, 200 to 20,000 cells), ``specimens`` (10 to
 1,000 of 558 cells) or ``workers`` (1 to 8 local Dask processes). ``--before FOLDER`` runs the same
 rows by the code of another checkout, for example ``git worktree add ../before 260bcc7``;
-``--most N`` leaves out what is larger. Each row is a process of its own, so that its memory is its
-own. Cohorts are simulated; names are read when everything else is done. Prints tables, merges rows
-into ``benchmarks/results/growth.json``, and ``draw`` makes ``docs/images/growth.svg`` of them.
+``--most N`` leaves out what is larger. ``cluster`` measures every task and message of one build
+and of one annotation, and computes from these how long 1 to 64 workers would take. ``partners``
+builds by the method of the paper with 20, 50 and all partners of each specimen. Each row is a
+process of its own, so that its memory is its own. Cohorts are simulated; names are read when
+everything else is done. Prints tables, merges rows into ``benchmarks/results/growth.json``, and
+``draw`` makes ``docs/images/growth.svg`` of them.
 """
 
 import argparse
+import heapq
 import json
 import os
+import pickle
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +32,18 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "growth.json"
 PICTURE = HERE.parent / "docs" / "images" / "growth.svg"
 
+TABLES = ("cells", "specimens", "workers", "cluster", "partners", "draw", "row")
 CELLS = (200, 500, 1000, 2000, 5000, 10_000, 20_000)
 SPECIMENS = (10, 30, 100, 300, 1000)
 WORKERS = (1, 2, 4, 8)
+SIMULATED_WORKERS = (1, 2, 4, 8, 16, 32, 64)
+PARTNERS = (20, 50, 0)
+"""Partners of each specimen in the paper's method; 0 for all."""
+
+BANDWIDTH, LATENCY = 1e9, 1e-3
+"""Of the simulated cluster: bytes per second out of the scheduler's machine, and seconds that each
+task takes besides its work."""
+
 WORM = 558
 """Cells of the cohorts that grow in specimens."""
 
@@ -99,6 +116,146 @@ def measure(what: str, before: Path | None, most: int) -> None:
             print("exponent from 1,000 cells on:", round(exponent(sizes, seconds), 2))
 
 
+class Recorder:
+    """An executor that runs everything here, and records times and sizes of tasks."""
+
+    def __init__(self) -> None:
+        self.workers = 64
+        self.maps: list[dict[str, Any]] = []
+        self.known: set[int] = set()
+
+    def map(
+        self,
+        function: Any,
+        items: Any,
+        *,
+        shared: tuple[Any, ...] = (),
+        chunk: int | None = None,
+        on_done: Any = None,
+    ) -> Iterator[Any]:
+        """Map ``function`` over ``items``, one by one."""
+        del chunk, on_done
+        sizes = [len(pickle.dumps(value)) for value in shared]
+        new = sum(size for size, value in zip(sizes, shared, strict=True) if self._new(value))
+        record = {"name": function.__name__, "seconds": [], "shared": new, "items": 0, "results": 0}
+        self.maps.append(record)
+        for item in items:
+            record["items"] += len(pickle.dumps(item))
+            start = time.process_time()
+            result = function(*shared, item)
+            record["seconds"].append(time.process_time() - start)
+            record["results"] += len(pickle.dumps(result))
+            yield result
+
+    def _new(self, value: Any) -> bool:
+        """Return whether a shared value was not sent before."""
+        new = id(value) not in self.known
+        self.known.add(id(value))
+        return new
+
+
+def makespan(maps: list[dict[str, Any]], workers: int) -> float:
+    """Return the seconds that tasks take on so many workers, one map after the other.
+
+    Each worker takes the next task when it is done with its last one; shared values reach every
+    worker over one wire, items and results go through it as well.
+    """
+    total = 0.0
+    for record in maps:
+        free = [0.0] * workers
+        for seconds in record["seconds"]:
+            heapq.heapreplace(free, free[0] + seconds + LATENCY)
+        used = min(workers, len(record["seconds"]))
+        sent = record["shared"] * used + record["items"] + record["results"]
+        total += max(free) + sent / BANDWIDTH
+    return total
+
+
+def cluster(specimens: int) -> None:
+    """Measure tasks of a build and of annotations, and compute the time on many workers."""
+    import eutely
+    from eutely.tasks import annotate as annotating
+    from eutely.tasks import build as building
+    from figures import keep, table
+
+    cohort = eutely.simulate(specimens, cells=WORM, seed=1)
+    eutely.build(eutely.simulate(3, cells=40, seed=2), workers=1)
+    built = None
+    for what, module in (("build", building), ("annotate", annotating)):
+        recorder = Recorder()
+        opened = module.open_executor
+        module.open_executor = lambda _, recorder=recorder: nullcontext(recorder)
+        start = time.process_time()
+        if what == "build":
+            built = eutely.build(cohort)
+        else:
+            eutely.annotate(built.atlas, cohort)
+        seconds = time.process_time() - start
+        module.open_executor = opened
+        tasks = sum(sum(record["seconds"]) for record in recorder.maps)
+        serial = seconds - tasks
+        sent = sum(record["items"] + record["results"] for record in recorder.maps)
+        shared = sum(record["shared"] for record in recorder.maps)
+        longest = {}
+        for record in recorder.maps:
+            value = max(record["seconds"], default=0.0)
+            longest[record["name"]] = longest.get(record["name"], 0.0) + value
+        lines = []
+        for workers in SIMULATED_WORKERS:
+            clock = serial + makespan(recorder.maps, workers)
+            efficiency = seconds / (workers * clock)
+            lines.append(
+                {"workers": workers, "seconds": round(clock, 2), "efficiency": round(efficiency, 3)}
+            )
+        line = {
+            "specimens": specimens,
+            "task_seconds": round(tasks, 2),
+            "serial_seconds": round(serial, 2),
+            "kilobytes_per_specimen": round(sent / specimens / 1e3, 1),
+            "shared_megabytes": round(shared / 1e6, 2),
+            "longest_tasks": {
+                name: round(value, 2)
+                for name, value in sorted(longest.items(), key=lambda pair: -pair[1])[:5]
+            },
+            "workers": lines,
+        }
+        keep(RESULTS, f"cluster: {what} of {specimens}", line)
+        table(f"{what} on a simulated cluster", lines)
+        print({key: value for key, value in line.items() if key != "workers"})
+
+
+def partners(specimens: int, cells: int, trials: int) -> None:
+    """Build by the paper's method with few partners of each specimen, and with all."""
+    import eutely
+    from eutely.config import resolve
+    from eutely.evaluation import pre_atlas
+    from figures import keep, table
+
+    cohort = eutely.simulate(specimens, cells=cells, seed=1)
+    lines = []
+    for number in PARTNERS:
+        given = {
+            "learn": dict.fromkeys(("trials_linear", "trials_sparsity", "trials_offsets"), trials),
+            "multi": {"partners": number},
+        }
+        start = time.process_time()
+        built = eutely.build(cohort, config=resolve(given, preset="paper"), workers=1)
+        seconds = time.process_time() - start
+        accuracy = float(np.mean(pre_atlas(built.specimens, built.cells).accuracies))
+        lines.append(
+            {
+                "specimens": specimens,
+                "cells": cells,
+                "trials": trials,
+                "partners": number or "all",
+                "processor_seconds": round(seconds, 1),
+                "accuracy": round(accuracy, 4),
+            }
+        )
+        keep(RESULTS, f"partners: {number or 'all'} of {specimens} x {cells}", lines[-1])
+    table("partners", lines)
+
+
 def draw() -> None:
     """Draw processor seconds over cells and over specimens, on logarithmic axes."""
     import matplotlib.pyplot as plt
@@ -120,14 +277,22 @@ def draw() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["cells", "specimens", "workers", "draw", "row"])
-    parser.add_argument("numbers", nargs="*", help="of a row: specimens, cells, workers")
+    parser.add_argument("what", choices=TABLES)
+    parser.add_argument(
+        "numbers",
+        nargs="*",
+        help="row: specimens cells workers; cluster: specimens; partners: specimens cells trials",
+    )
     parser.add_argument("--before", type=Path, help="checkout of an earlier version")
     parser.add_argument("--most", type=int, default=10**9, help="largest size to measure")
     given = parser.parse_args()
     if given.what == "row":
         count, size, where = given.numbers
         print(json.dumps(row(int(count), int(size), where)))
+    elif given.what == "cluster":
+        cluster(int((given.numbers or ["40"])[0]))
+    elif given.what == "partners":
+        partners(*map(int, given.numbers or ("60", "200", "40")))
     elif given.what == "draw":
         draw()
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -102,6 +103,16 @@ def test_bad_requests_are_one_line(given: Path, tmp_path: Path) -> None:
         run("curate", given / "annotated", "--image", tmp_path / "nothing.tif")
     with pytest.raises(EutelyError, match="the folder of the inputs"):
         run("curate", given / "atlas.h5", given, "-o", given)
+
+
+def test_a_damaged_folder_is_said_although_the_server_has_started(
+    given: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(given / "annotated", tmp_path / "damaged"))
+    report = (folder / "report.npz").read_bytes()
+    (folder / "report.npz").write_bytes(report[: len(report) // 2])
+    with pytest.raises(EutelyError, match="is damaged"):
+        run("curate", folder, "--no-browser")
 
 
 def test_a_port_in_use_and_a_folder_in_use(given: Path) -> None:

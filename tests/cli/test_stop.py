@@ -58,12 +58,8 @@ def stopped(folder: Path, words: str, module: str, function: str) -> str:
         "annotate atlas.h5 worms -o new",
         "extract worms -o new",
         "name atlas.h5 worms -o new.h5",
-        "evaluate atlas.h5 worms --json new.json",
         "compare worms others --atlas atlas.h5 -o new",
         "curate atlas.h5 worms -o new --no-browser",
-        "check worms",
-        "match worms/worm001.csv worms/worm002.csv -o new.csv",
-        "view atlas.h5 worms -o new",
     ],
 )
 def test_while_reading_nothing_is_written(folder: Path, words: str) -> None:

@@ -110,9 +110,10 @@ def test_statistical_atlas_of_neuropal_id(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.linalg.det(atlas.covariances), 6.0)
     with pytest.raises(EutelyError, match="no part 'tail'; give --part one of: head"):
         import_atlas(path, part="tail")
-    path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(EutelyError, match=r"not a statistical atlas.*columns name, x, y, z"):
-        import_atlas(path)
+    for junk in (path.read_bytes()[:300], b"", b"junk", bytes(200), b"MATLAB 5.0" + bytes(300)):
+        path.write_bytes(junk)
+        with pytest.raises(EutelyError, match=r"not a statistical atlas.*columns name, x, y, z"):
+            import_atlas(path)
 
 
 def test_subset_keeps_what_belongs_to_the_cells(atlas: Atlas) -> None:

@@ -184,7 +184,8 @@ def grouped(
         )
     others = len(set(by_name) - set(membership))
     if others:
-        logging.getLogger("eutely").warning("%d specimens have no group and are left out", others)
+        found = counted(others, "specimen has", "specimens have")
+        logging.getLogger("eutely").warning("%s no group, and no part in this comparison", found)
     result: dict[str, list[Specimen]] = {}
     for name, group in membership.items():
         result.setdefault(group, []).append(by_name[name])

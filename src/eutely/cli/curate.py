@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -142,6 +143,7 @@ def curate(
     if not new and not folder.is_dir():
         raise ReadError(f"{folder}: not a folder; give an atlas and specimens with -o DIR")
     check_folder(folder)
+    files: Files | None = None
     if new:
         refuse_folder(folder, given[1:])
         atlas = open_atlas(str(given[0]))
@@ -159,8 +161,7 @@ def curate(
         atlas = read_report_atlas(folder)
         if image is not None:
             pictures = images_of(image, specimen_names(folder))
-            known = read_files(folder / FILES)
-            write_files(folder / FILES, Files(known.volumes, pictures, known.voxel_size))
+            files = replace(read_files(folder / FILES), images=pictures)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / LOCK):
         desk = Desk(atlas, until)
@@ -178,8 +179,12 @@ def curate(
                     folder, atlas, specimens, handedness=handedness.value, adapt=adapt,
                     workers=workers, progress=show,
                 )  # fmt: skip
-                write_files(folder / FILES, files)
-            return Session(open_material(folder), author=author, read_only=read_only, learn=learn)
+            material = open_material(folder)
+            if files is not None:
+                material = replace(material, files=files)
+                if new or not read_only:
+                    write_files(folder / FILES, files)
+            return Session(material, author=author, read_only=read_only, learn=learn)
 
         _serve(desk, application(desk, hosts), sock, begin, address, browser=not no_browser)
 
@@ -233,12 +238,12 @@ def _serve(
     )
     server = uvicorn.Server(config)
     stop = threading.Event()
-    failed: list[EutelyError] = []
+    failed: list[Exception] = []
 
     def start() -> None:
         try:
             desk.session = begin()
-        except EutelyError as error:
+        except Exception as error:  # noqa: BLE001, raised again below in the main thread
             desk.problem = str(error)
             failed.append(error)
             stop.set()

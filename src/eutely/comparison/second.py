@@ -293,19 +293,19 @@ def _assigned(costs: Array) -> tuple[float, Cells]:
 def _rename(annotation: Annotation, part: _Local, cells: Cells, owner: int, share: float) -> None:
     """Name the nuclei around a second place again, without the owner.
 
-    Confidences of those that change, or that were less sure, are by distances, times ``share``.
+    Confidences of those that change are by distances, times ``share``; those of others stay, so
+    that what was doubtful remains so.
     """
     _, columns = _without(part, owner)
     likely = np.exp(-0.5 * part.costs)
     likely[owner] = 0.0
     sums = likely.sum(axis=0)[None] + likely.sum(axis=1)[:, None] - likely + np.exp(-0.5 * LOST)
     posterior = likely / sums
-    before, old = annotation.cells[part.rows], np.nan_to_num(annotation.confidence[part.rows])
+    before, old = annotation.cells[part.rows], annotation.confidence[part.rows]
     after = np.full(len(part.rows), UNMATCHED, dtype=np.int32)
     sure = np.full(len(part.rows), np.nan)
     for k in np.flatnonzero(columns >= 0).tolist():
         after[columns[k]] = cells[k]
         sure[columns[k]] = share * posterior[k, columns[k]]
-    kept = (after == before) & (old >= np.nan_to_num(sure))
     annotation.cells[part.rows] = after
-    annotation.confidence[part.rows] = np.where(kept & (after >= 0), old, sure)
+    annotation.confidence[part.rows] = np.where(after == before, old, sure)

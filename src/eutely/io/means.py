@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from eutely.errors import ReadError
 from eutely.io.limits import check_memory, check_regular
 from eutely.io.tables import read_table
+from eutely.io.volumes.volume import BROKEN
 from eutely.specimen import MICROMETRE, Specimen
 
 COLOURS = ("R", "G", "B", "W")
@@ -78,6 +79,7 @@ def read_means(path: Path, part: str = "head") -> Means:
 def _neuropal(path: Path, part: str) -> Means:
     """Read ``atlas.<part>``: names ``N``, means ``model.mu`` and covariances ``model.sigma``."""
     from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
 
     check_regular(path)
     check_memory(path, MATLAB * path.stat().st_size, "the file")
@@ -95,7 +97,7 @@ def _neuropal(path: Path, part: str) -> Means:
             raise ValueError(f"{len(names)} names, means {means.shape}, covariances {sigma.shape}")
     except NotImplementedError as error:
         raise ReadError(f"{path}: MATLAB 7.3; save it with -v7") from error
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, MemoryError) as error:
+    except (*BROKEN, MatReadError) as error:
         raise ReadError(
             f"{path}: not a statistical atlas of NeuroPAL_ID ({error}); give its file atlas_*.mat, "
             "or a table with the columns name, x, y, z"

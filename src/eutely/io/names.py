@@ -134,7 +134,8 @@ def with_names(specimens: Sequence[Specimen], path: Path) -> list[Specimen]:
     """
     named = _by_folder(specimens, path) if path.is_dir() else named_by(specimens, path)
     count = sum(sum(map(bool, specimen.names or ())) for specimen in named)
-    log.info("%s: %d nuclei of %d specimens have names now", path, count, len(named))
+    of = "1 specimen" if len(named) == 1 else f"{len(named)} specimens"
+    log.info("%s: %d nuclei of %s have names now", path, count, of)
     return named
 
 

@@ -160,16 +160,29 @@ def cell_costs(
     share = (seen.sum(axis=0) + 0.5) / (shown + 1)
     total = -shown * np.log(1 - share)
     fold = folds(len(cells), parts).tolist()
-    for number, specimen in enumerate(specimens_of(cells)):
-        model = models[fold[number]]
-        background = Background(model.background.density, share)
-        c0 = background.c0(Rates(0.0, rates.spurious), settings.freedom)
-        costs = conditional_costs(model, places[number]) - c0
-        extra = term_costs(model, fit_of(model, specimen))
-        if extra is not None:
-            costs[seen[number]] += extra.on(Candidates.of_matching(cells.nuclei[number]))
-        total += np.where(seen[number], costs, 0.0)
+    items = list(zip(fold, places, specimens_of(cells), strict=True))
+    shared = (models, share, rates.spurious, settings.freedom)
+    for costs in executor.map(_specimen_costs, items, shared=shared):
+        total += costs
     return np.asarray(total, dtype=np.float64)
+
+
+def _specimen_costs(
+    models: list[Model],
+    share: NDArray[np.float64],
+    spurious: float,
+    freedom: float,
+    item: tuple[int, NDArray[np.float64], Row],
+) -> NDArray[np.float64]:
+    """Return (m,), the costs of the cells of one specimen relative to c0; 0 where it has none."""
+    part, places, specimen = item
+    model, seen = models[part], np.isfinite(places[:, 0])
+    c0 = Background(model.background.density, share).c0(Rates(0.0, spurious), freedom)
+    costs = conditional_costs(model, places) - c0
+    extra = term_costs(model, fit_of(model, specimen))
+    if extra is not None:
+        costs[seen] += extra.on(Candidates.of_matching(specimen[3]))
+    return np.where(seen, costs, 0.0)
 
 
 def conditional_costs(model: Model, places: NDArray[np.float64]) -> NDArray[np.float64]:
