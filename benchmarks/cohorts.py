@@ -1,7 +1,8 @@
 """Annotated worms for `compare.py`: as they are, changed in some cells, bent or scaled as a batch.
 
 Annotations take most of the time, and do not depend on how groups are compared: they are kept in
-the folder ``EUTELY_CACHE`` (by default one for temporary files), under a hash of the specimens.
+the folder ``EUTELY_CACHE`` (by default one for temporary files), under a hash of the specimens and
+of the code that names them.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import eutely
 from eutely import Annotation, Atlas, Specimen, annotate
 from eutely.evaluation import comparable
 from eutely.geometry import spacing
@@ -34,6 +36,9 @@ BATCH_SIZE = 40
 """Training worms that are deformed as a batch."""
 
 BATCHES = ("bend", "stretch", "warp", "scale")
+
+METHOD = ("align", "costs", "find", "fit", "pose", "solver")
+"""Rooms of the package that name specimens."""
 
 Points = NDArray[np.float64]
 
@@ -67,8 +72,19 @@ def annotations(specimens: Sequence[Specimen], atlas: Atlas | None = None) -> li
     return [kept(path, specimen, chosen) for path, specimen in zip(wanted, specimens, strict=True)]
 
 
+@cache
+def _method() -> bytes:
+    """Return a hash of the code that names specimens."""
+    package = Path(eutely.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0] in METHOD:
+            digest.update(path.read_bytes())
+    return digest.digest()
+
+
 def _key(atlas: Atlas, specimen: Specimen) -> str:
-    digest = hashlib.sha256(atlas.means.tobytes())
+    digest = hashlib.sha256(atlas.means.tobytes() + _method())
     for values in (specimen.ids, specimen.centroids, np.nan_to_num(specimen.radii, nan=-1.0)):
         digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()[:24]

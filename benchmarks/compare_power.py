@@ -22,7 +22,7 @@ from eutely.comparison.second import renamed
 from eutely.evaluation import comparable
 from figures import Figures
 
-SETS = {0.25: 2, 0.5: 3, 1.0: 6, 2.0: 3}
+SETS = {1.0: 5, 2.0: 2, 0.5: 2, 0.25: 1}
 """Shift in spacings -> choices of worms, cells and directions."""
 
 FIRST = 30

@@ -72,9 +72,9 @@ LOOSE, CHANCE = 0.7, 0.87
 and above which it may as well be chance.
 
 Measured on pairs of training worms and of simulated animals (``benchmarks/match.py``): up to 0.7,
-65 to 97% of the nuclei are matched right; between the two 39 to 78%, in worms with a third of their
-nuclei missing or displaced; above, 37 to 62% of animals of one organism, and none of two organisms
-or random points, which reach 0.88 and more.
+67 to 97% of the nuclei are matched right; between the two 39 to 90%, in worms with a third of their
+nuclei missing or displaced; above, 1 to 62% of animals of one organism, and none of two organisms,
+which reach 0.88 and more.
 """
 
 KEPT = 0.8
