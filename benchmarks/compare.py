@@ -79,49 +79,48 @@ def half_tests(atlas: Atlas, cells: Measured) -> dict[str, Figures]:
     for test, found in tests.items():
         if found.testable.any():
             statistics = Statistics.of(found, contrast)
-            results[test] = _rates(statistics(chosen), statistics(reference))
+            results[test] = _summary(*_p_values(statistics(chosen), statistics(reference)))
     relative = tests["place-relative"]
     parts = [
         _scatter(here.relative[:count], relative, contrast, row, reference[:REFERENCE // 4])
         for row in chosen
     ]  # fmt: skip
-    results["scatter"] = _summary(np.array([p for p, _ in parts]), np.array([f for _, f in parts]))
+    results["scatter"] = _summary(*(np.concatenate(part) for part in zip(*parts, strict=True)))
     return results
 
 
 def _scatter(
     values: Array, found: Scores, contrast: Contrast, row: Array, reference: Array
-) -> tuple[Array, float]:
-    """Return p-values of scatter in one half, and the smallest family-wise one."""
+) -> tuple[Array, Array, Array]:
+    """Return the p-values of scatter in one half, see `_p_values`."""
     side = (row > 0).astype(np.int64)
     asked = replace(contrast, groups=side, values=side.astype(np.float64))
     lengths = spread_residuals(values, found, asked)[..., None]
     statistics = Statistics.of(scores_of(lengths, found.weights, contrast.nuisance), asked)
     free = (len(row) - 2) / len(row)
-    p, family = _p_values(free * statistics(row[None]), statistics(reference))
-    return p[0], float(family[0].min())
+    return _p_values(free * statistics(row[None]), statistics(reference))
 
 
-def _p_values(observed: Array, reference: Array) -> tuple[Array, Array]:
-    """Return own and family-wise p-values (halves, cells)."""
-    own = np.empty_like(observed)
-    for cell in range(observed.shape[1]):
-        ordered = np.sort(reference[:, cell])
-        own[:, cell] = len(ordered) - np.searchsorted(ordered, observed[:, cell] * (1 - 1e-9))
-    maxima = np.sort(reference.max(axis=1))
-    beyond = len(maxima) - np.searchsorted(maxima, observed * (1 - 1e-9))
-    return (1 + own) / (1 + len(reference)), (1 + beyond) / (1 + len(reference))
+def _p_values(observed: Array, reference: Array) -> tuple[Array, Array, Array]:
+    """Return own, pooled and family-wise p-values, (halves, cells) each."""
+    own = np.stack(
+        [_beyond(observed[:, cell], reference[:, cell]) for cell in range(observed.shape[1])],
+        axis=1,
+    )
+    return own, _beyond(observed, reference), _beyond(observed, reference.max(axis=1))
 
 
-def _rates(observed: Array, reference: Array) -> Figures:
-    own, family = _p_values(observed, reference)
-    return _summary(own, family.min(axis=1))
+def _beyond(observed: Array, reference: Array) -> Array:
+    """Return the shares of reference values that reach the observed ones."""
+    ordered = np.sort(reference.ravel())
+    beyond = len(ordered) - np.searchsorted(ordered, observed * (1 - 1e-9))
+    return np.asarray((1 + beyond) / (1 + len(ordered)))
 
 
-def _summary(own: Array, family: Array) -> Figures:
-    found = [bool((benjamini_hochberg(row) <= LEVEL).any()) for row in own]
+def _summary(own: Array, pooled: Array, family: Array) -> Figures:
+    found = [bool((benjamini_hochberg(row) <= LEVEL).any()) for row in pooled]
     return {
-        "family-wise": round(float((family <= LEVEL).mean()), 3),
+        "family-wise": round(float((family.min(axis=1) <= LEVEL).mean()), 3),
         "any at 5% FDR": round(float(np.mean(found)), 3),
         "p <= 0.05": round(float((own <= LEVEL).mean()), 4),
         "KS": round(ks_distance(own.ravel()), 4),

@@ -192,3 +192,18 @@ def test_the_demo_runs_from_end_to_end(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(eutely.read(tmp_path / "demo" / "cohort")) == 4
     (table,) = set((tmp_path / "demo" / "annotated").glob("worm*.csv"))
     assert len(table.read_text().splitlines()) == 41
+
+
+def test_wrong_pins_and_features_are_said_before_any_work(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "pins.csv").write_text("specimen,id,name\nworm001,99999,AVAL\n")
+    build = ("build", folder / "train", "-o", tmp_path / "run", "-j", 1)
+    annotate = ("annotate", folder / "named.h5", folder / "new", "-o", tmp_path / "out", "-j", 1)
+    pins = ("--pins", tmp_path / "pins.csv")
+    for words, message in (
+        ((*build, *pins), "pins: worm001 has no nucleus with id 99999; correct the table"),
+        ((*annotate, *pins), "pins: worm001 has no nucleus with id 99999; correct the table"),
+        ((*build, "--features", "colour"), "no specimen has the feature 'colour'; there are: "),
+    ):
+        with pytest.raises(EutelyError, match=message):
+            run(*words)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pins.csv"]

@@ -54,6 +54,8 @@ def test_one_table_of_all_nuclei(folder: Path, annotated: Path) -> None:
     table = pd.read_csv(annotated / "annotations.csv")
     columns = ["specimen", "id", "cell", "name", "confidence", "x", "y", "z", "unit"]
     assert list(table)[:12] == [*columns, "r1", "r2", "r3"]
+    assert list(table)[-3:] == ["contested", "mirrored", "view"]
+    assert set(table["view"]) == {1}
     specimens = eutely.read(folder / "volumes")
     assert len(table) == sum(map(len, specimens))
     first = table[table["specimen"] == "worm001"]
@@ -90,6 +92,13 @@ def test_label_volumes_hold_the_numbers_of_cells(folder: Path, annotated: Path) 
     colours = pd.read_csv(annotated / "labels" / "colours.csv")
     assert list(colours) == ["value", "cell", "name", "red", "green", "blue"]
     assert colours["value"].tolist() == list(range(1, 31))
+    with tifffile.TiffFile(annotated / "labels" / "worm001.tif") as file:  # as Fiji shows it
+        shown = file.imagej_metadata
+    assert shown["Ranges"] == (0.0, 255.0)
+    assert (np.array(shown["LUTs"])[:, 0] == 0).all()
+    np.testing.assert_array_equal(
+        np.array(shown["LUTs"])[:, 1:31].T, colours[["red", "green", "blue"]]
+    )
 
 
 def test_tables_have_no_labels_to_copy(folder: Path, tmp_path: Path) -> None:

@@ -108,3 +108,17 @@ def test_constant_cells_are_not_tested() -> None:
     result = result_of(found, contrast, permutations(contrast, 100, 0), pooled=False, deflate=1.0)
     assert np.isnan(result.p[0])
     assert result.p[1] == pytest.approx(2 / 70)
+
+
+def test_missing_cells_are_found_among_cells_that_rarely_miss() -> None:
+    random = np.random.default_rng(0)
+    contrast = question(10, 10)
+    exchanged = permutations(contrast, 500, 0)
+    counts = (random.random((20, 300)) > 0.02).astype(np.float64)
+    null = scores_of(counts[..., None], np.ones_like(counts), contrast.nuisance, clip=False)
+    assert not (result_of(null, contrast, exchanged, pooled=True, deflate=1.0).q <= 0.05).any()
+    counts[13:, :15] = 0.0  # seven of ten animals
+    found = scores_of(counts[..., None], np.ones_like(counts), contrast.nuisance, clip=False)
+    q = result_of(found, contrast, exchanged, pooled=True, deflate=1.0).q
+    assert (q[:15] <= 0.05).sum() >= 12
+    assert not (q[15:] <= 0.05).any()

@@ -119,7 +119,7 @@ class _Asked(NamedTuple):
         self, test: str, unit: str, values: Array, found: Scores, *, deflate: float = 1.0
     ) -> Outcome:
         """Test values (n, m, d) and measure their differences."""
-        pooled = test != PRESENCE and values.shape[1] >= 2 * len(values) ** 0.5
+        pooled = values.shape[1] >= 2 * len(values) ** 0.5
         result = result_of(found, self.contrast, self.exchanged, pooled=pooled, deflate=deflate)
         effects = effects_of(values, found, self.contrast)
         bounds = intervals(effects)

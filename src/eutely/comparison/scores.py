@@ -60,7 +60,7 @@ class Result(NamedTuple):
         (m,) float64, of each cell by its own permutations; NaN where it was not tested.
     pooled
         (m,), by the permutations of all cells together: finer, for few animals; the same as p where
-        values are discrete.
+        there are few cells.
     family
         (m,), adjusted for all cells of the test by the largest statistic (max-T).
     q
@@ -238,7 +238,7 @@ def result_of(
         permutations, the same for all tests.
     pooled
         q-values from the permutations of all cells together, whose statistics have one scale: with
-        few animals those of one cell are too few. False for discrete values.
+        few animals those of one cell are too few. False where there are few cells.
     deflate
         factor on the observed statistics.
     """

@@ -64,6 +64,10 @@ def mirror_images(frame: Frame, settings: Estimate, executor: Executor) -> NDArr
     none = np.zeros(len(frame), bool)
     if len(frame) < FEWEST:
         return none
+    if np.median([len(posed) for posed in frame.specimens]) > LARGE:
+        # How well a first warp happens to fit differs by more than what tells the two apart.
+        log.info("large bodies are not compared with mirror images: taken as they are")
+        return none
     centre = reference(frame)
     first = frame.specimens[centre]
     model = single_model(frame, first, settings)
@@ -148,8 +152,6 @@ def _evidence(model: Model, specimen: Posed) -> float:
 
 
 def _cost(model: Model, posed: Points) -> float:
-    if len(posed) > LARGE:  # a soft warp alone leaves regions of a large body off
-        return warp_pose(model, posed, np.zeros((len(posed), 0)), None).cost
     warped = soft_warp(model, posed, None, cooling=WARP_COOLING[:4])
     rules = Rules(model.freedom, model.c0(model.background.start(len(posed))))
     return assign(model.means, model.centres, warped, rules)[1]

@@ -73,7 +73,7 @@ def plausible_poses(
     if len(poses) == 1:
         return [poses[0]]
     tree, broad = KDTree(model.means), model.broad()
-    large = len(poses[0]) > LARGE
+    large = len(model.means) > LARGE
     # Many nuclei show the symmetry of the body, and with it the roll.
     tried = list(poses) if large else [*poses, *_rolled(poses[0])]
     tried = [posed * MIRROR if mirrored else posed for mirrored in hands for posed in tried]
@@ -105,7 +105,7 @@ def plausible_poses(
 
 def nearest_pose(model: Model, poses: Sequence[Points]) -> Points:
     """Return the specimen in the one of its poses (n, 3) in which it is nearest to the cells."""
-    if len(poses[0]) > LARGE:
+    if len(model.means) > LARGE:
         return _by_slab(model, list(poses), 1)[0]
     tree = KDTree(model.means)
     near = [nearness(tree, posed, model.body.spacing) for posed in poses]
@@ -119,7 +119,7 @@ def _by_slab(model: Model, tried: list[Points], most: int | None) -> list[Points
     """
     count = len(tried[0])
     order = np.argsort(tried[0][:, 0], kind="stable")
-    slab = order[(count - LARGE) // 2 :][:LARGE]
+    slab = order[max(count - LARGE, 0) // 2 :][:LARGE]
     costs = []
     for posed in tried:
         points = posed[slab]
@@ -130,7 +130,7 @@ def _by_slab(model: Model, tried: list[Points], most: int | None) -> list[Points
         cost = unmatched * len(points)
         if len(cells.means):
             broad = cells.broad()
-            warped = soft_warp(cells, points, None, cooling=WARP_COOLING[:4])
+            warped = soft_warp(cells, points, None, cooling=WARP_COOLING[:4], warped=points)
             prices = proved(cells.means, broad, warped, pose_rules(broad))
             cost += float(prices.u.sum() + prices.v.sum())
         costs.append(cost)

@@ -23,7 +23,7 @@ FIRST_COOLING = WARP_COOLING[:3]
 """The first of them, after which poses are compared."""
 
 LARGE = 700
-"""Nuclei from which a body is large: nuclei may lie several neighbours off their cells before any
+"""Cells from which a body is large: nuclei may lie several neighbours off their cells before any
 warp. So it is warped roughly at first, by so many nuclei and cells: every k-th."""
 
 ROUGH, STEPS = 2.0, 8
@@ -57,7 +57,7 @@ def _roughly(model: Model, posed: Points) -> Points:
 
     Where cells are that wide it is the density of nuclei that matters, which some of them show.
     """
-    if len(posed) <= LARGE:
+    if len(model.means) <= LARGE or not len(posed):
         return posed
     means, points = _some(model.means), _some(posed)
     variance = (ROUGH * model.body.spacing) ** 2

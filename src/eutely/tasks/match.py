@@ -72,7 +72,7 @@ LOOSE, CHANCE = 0.7, 0.87
 and above which it may as well be chance.
 
 Measured on pairs of training worms and of simulated animals (``benchmarks/match.py``): up to 0.7,
-67 to 97% of the nuclei are matched right; between the two 39 to 90%, in worms with a third of their
+54 to 97% of the nuclei are matched right; between the two 39 to 90%, in worms with a third of their
 nuclei missing or displaced; above, 1 to 62% of animals of one organism, and none of two organisms,
 which reach 0.88 and more.
 """
