@@ -84,7 +84,7 @@ def degraded(
     paths = sorted((DATA / "rapcat" / which).glob("*.apo" if which == "train100" else "*.txt"))
     for number, path in enumerate(paths[:most]):
         rng = np.random.default_rng((seed, number))
-        worm = read_apo(path, path.name.split(".")[0], keep_rejected=True)
+        worm = read_apo(path, path.name.partition(".a")[0], keep_rejected=True)
         rejected = worm.features["rejected"] == 1
         kept = np.flatnonzero(~rejected & (rng.random(len(worm)) >= missing))
         debris = rng.permutation(np.flatnonzero(rejected))[:spurious]

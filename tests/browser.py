@@ -5,6 +5,7 @@ Where there is none, tests are skipped; with EUTELY_BROWSER=required, as on CI, 
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,3 +32,11 @@ def chromium() -> Iterator[Any]:
         running = playwright.chromium.launch(executable_path=path, args=SOFTWARE)
         yield running
         running.close()
+
+
+def until(page: Any, condition: str, seconds: float = 30.0) -> None:
+    """Wait for a condition, asked from outside: a page's policy forbids it to evaluate texts."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(f"Boolean({condition})"):
+        assert time.monotonic() < end, f"never true: {condition}"
+        page.wait_for_timeout(50)

@@ -122,7 +122,7 @@ def test_the_handedness_that_the_user_gives_is_taken(folder: Path, tmp_path: Pat
     with (tmp_path / "annotations.csv").open() as file:
         header = next(csv.reader(file))
     assert header[:5] == ["specimen", "id", "cell", "name", "confidence"]
-    assert header[-1] == "mirrored"
+    assert header[-2:] == ["mirrored", "view"]
 
 
 def test_uncertain_nuclei_stay_empty_on_request(folder: Path, tmp_path: Path) -> None:

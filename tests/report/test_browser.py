@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser import chromium
+from browser import chromium, until
 from eutely.report import render
 from eutely.results import Report
 from toy_reports import toy_cohort, toy_report
@@ -31,7 +31,7 @@ class Opened:
         self.page.on("pageerror", lambda error: self.messages.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
-        self.page.wait_for_function("window.eutely && eutely.atlas.scale > 0")
+        until(self.page, "window.eutely && eutely.atlas.scale > 0")
 
     def place(self, view: str, body: int) -> tuple[float, float]:
         """Scroll to a body and return its position in the window."""
@@ -211,7 +211,7 @@ def test_the_small_view_of_a_notebook_shows_a_cell_under_the_mouse(
     frame = page.frame_locator("iframe")
     frame.locator("canvas.scene").wait_for()
     inside = page.frames[1]
-    inside.wait_for_function("small.scale > 0")
+    until(inside, "small.scale > 0")
     x, y = inside.evaluate("(small.draw(), [small.where(0).x, small.where(0).y])")
     box = page.locator("iframe").bounding_box()
     page.mouse.move(box["x"] + x, box["y"] + y)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import eutely
-from browser import chromium
+from browser import chromium, until
 from eutely import Comparison, Design
 from eutely.plots.compared import comparison_figures, volcano
 from eutely.plots.draw import encoded
@@ -74,7 +74,7 @@ def opened(browser: Any, path: Path) -> Iterator[Any]:
     page.on("pageerror", lambda error: messages.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(path.as_uri())
-    page.wait_for_function("window.eutely && eutely.testNow && eutely.atlas.scale > 0")
+    until(page, "window.eutely && eutely.testNow && eutely.atlas.scale > 0")
     yield page
     assert messages == []
     assert requests == [path.as_uri()]
@@ -117,7 +117,7 @@ def test_a_dot_of_the_volcano_plot_selects_its_cell(opened: Any) -> None:
 def test_a_phone_shows_everything_in_its_width(browser: Any, path: Path) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto(path.as_uri())
-    page.wait_for_function("window.eutely && eutely.testNow")
+    until(page, "window.eutely && eutely.testNow")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     sizes = page.evaluate(
         """() => [...document.querySelectorAll("figure svg")].filter((svg) => svg.clientWidth > 0)

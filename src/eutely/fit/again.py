@@ -22,8 +22,8 @@ PART_ROUNDS = 2
 """Times that a part is warped by what is in view."""
 
 WELL = 1.0
-"""Support from which a specimen lies well enough; with less it is posed again, and the place of
-many nuclei is looked for again. Parts of worms have 2 and more at their place, embryos 1.4."""
+"""Support from which a specimen lies well enough; with less it is posed again. Parts of worms have
+2 and more at their place, embryos 1.4."""
 
 MOST_TIMES, FEWEST_MATCHES = 3, 12
 """Times that a specimen is posed again at most, and matches that this takes."""

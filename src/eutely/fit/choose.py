@@ -10,7 +10,7 @@ import numpy as np
 from eutely.align.affine import least_squares
 from eutely.align.target import pose_rules
 from eutely.align.warp import rewarp
-from eutely.fit.again import FEWEST_MATCHES, WELL, Pins, posed_again, warp_part
+from eutely.fit.again import FEWEST_MATCHES, Pins, posed_again, warp_part
 from eutely.fit.evidence import (
     HAND,
     MIRRORED,
@@ -58,8 +58,9 @@ LOOSE, SPARSE = 0.3, 0.1
 whole body is in doubt: the specimen may show a part. Half that rate of cells may be out of view."""
 
 AT_PLACE = 2.0
-"""Support of a specimen of many nuclei from which no other view is searched for. Parts of worms
-have 2 and more at their place, and up to 0.5 to 1 at others."""
+"""Support of a specimen of many nuclei from which no other view is searched for; with less, the
+search is repeated with more poses. Parts of worms have 2 and more at their place, and up to 1.5 at
+others."""
 
 MOST_FITS = 3
 """Fits of a specimen of many nuclei that are matched jointly, besides mirror images."""
@@ -126,7 +127,7 @@ def _whole_or_part(
             return best
         rivals.append(best)
     best, placed = _searched(model, rivals, unposed, pins)
-    if placed < (WELL if many else PLACED):
+    if placed < (AT_PLACE if many else PLACED):
         best, _ = _searched(model, [best], unposed, pins, thorough=True)
     return best
 
