@@ -84,10 +84,11 @@ def found_words(comparison: Comparison, answer: Answer) -> list[str]:
             f"{comparison.name(cell)} ({effect_words(outcome, cell)})"
             for cell in cells[:MOST_NAMED].tolist()
         ]
+        verb = "is" if len(cells) == 1 else "are"
         rest = f" and {len(cells) - MOST_NAMED} more" if len(cells) > MOST_NAMED else ""
         doubt = f"; {doubtful} of these on doubtful names" if doubtful else ""
         lines.append(
-            f"{len(cells)} of {len(comparison.atlas)} cells are {what}: "
+            f"{len(cells)} of {len(comparison.atlas)} cells {verb} {what}: "
             f"{', '.join(first)}{rest}{doubt}."
         )
     if not lines:
