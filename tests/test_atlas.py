@@ -10,7 +10,8 @@ import pytest
 
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, ReadError
-from eutely.io.atlas import SCHEMA, read_atlas, write_atlas
+from eutely.io.atlas import SCHEMA, checksum, read_atlas, write_atlas
+from eutely.io.exchange import export_atlas, read_exported
 
 
 def pair() -> Atlas:
@@ -55,6 +56,21 @@ def test_a_file_remembers_how_specimens_are_matched(tmp_path: Path) -> None:
     assert (again.tau_centroid, again.tau_radius) == (8.0, 2.5)
 
 
+def imaged() -> Atlas:
+    """An atlas of specimens of two origins."""
+    return replace(pair(), origins=("Friday", "Monday"), hands=np.array([[2, 0], [0, 1]]))
+
+
+def test_a_file_remembers_the_handedness_of_origins(tmp_path: Path) -> None:
+    write_atlas(imaged(), tmp_path / "a")
+    export_atlas(imaged(), tmp_path / "open")
+    travelled = pickle.loads(pickle.dumps(imaged()))
+    for again in (read_atlas(tmp_path / "a"), read_exported(tmp_path / "open"), travelled):
+        assert again.origins == ("Friday", "Monday")
+        assert [again.hands_of(one) for one in ("Friday", "Monday", "")] == [(2, 0), (0, 1), (0, 0)]
+        assert checksum(again) == checksum(imaged()) != checksum(pair())
+
+
 def test_a_file_from_before_that_is_matched_as_then(tmp_path: Path) -> None:
     write_atlas(pair(), tmp_path / "a")
     with h5py.File(tmp_path / "a", "r+") as file:
@@ -83,6 +99,7 @@ def test_an_atlas_cannot_be_changed() -> None:
         ("covariances", np.zeros((2, 3, 3)), "positive definite"),
         ("edges", np.array([[0, 2]]), "numbers of its 2 cells"),
         ("names", ("A",), "1 names for 2 cells"),
+        ("origins", ("Monday",), "'hands' has shape"),
     ],
 )
 def test_errors_name_what_is_wrong(key: str, value: object, message: str) -> None:

@@ -102,6 +102,10 @@ class Atlas:
     warp, scale
         whether specimens are warped smoothly, and brought to ``size`` before, as they were for the
         atlas; without a warp by affine maps.
+    origins
+        o origins of the specimens it was estimated from, see `eutely.origin`, as far as known.
+    hands
+        (o, 2) int64, how many specimens of each origin are as they were, and how many mirrored.
     c0, k_min, tau_centroid, tau_radius
         for "offsets": cost of a cell without a nucleus; number of cheapest assignments of each
         cell and nucleus allowed in any case; squared Mahalanobis distances up to which others are.
@@ -137,6 +141,8 @@ class Atlas:
     tau_radius: float = 12.0
     crowding: NDArray[np.float64] = field(default_factory=lambda: np.zeros(BINS))
     shown: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    origins: tuple[str, ...] = ()
+    hands: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
     def __post_init__(self) -> None:
         m, e = (
@@ -161,10 +167,12 @@ class Atlas:
             "feature_means": (np.float64, (m, len(self.features))),
             "crowding": (np.float64, (BINS,)),
             "shown": (np.float64, (m if np.size(self.shown) else 0,)),
+            "hands": (np.int64, (len(self.origins), 2)),
         }
         if not self.features and not np.size(self.feature_means):
             object.__setattr__(self, "feature_means", np.zeros((m, 0)))
         object.__setattr__(self, "features", tuple(map(str, self.features)))
+        object.__setattr__(self, "origins", tuple(map(str, self.origins)))
         for key, (dtype, shape) in shapes.items():
             object.__setattr__(self, key, _locked(getattr(self, key), dtype, shape, key))
         names = tuple(str(name) for name in self.names) or ("",) * m
@@ -185,7 +193,10 @@ class Atlas:
                     f"atlas: '{key}' is {getattr(self, key):g}, expected {least:g} to {most:g}"
                 )
         self._check_arrays()
-        check_texts((*self.names, *self.features, self.unit), "atlas: a name", AtlasError)
+        if self.origins != tuple(sorted(set(self.origins))):
+            raise AtlasError("atlas: 'origins' must be different, in alphabetical order")
+        texts = (*self.names, *self.features, *self.origins, self.unit)
+        check_texts(texts, "atlas: a name", AtlasError)
 
     def _check_arrays(self) -> None:
         for key in FINITE:
@@ -198,8 +209,8 @@ class Atlas:
             raise AtlasError(f"atlas: values above {LARGEST:g} in 'radii'")
         if (self.size <= 0).any() or (self.weights < 0).any() or (self.radii < 0).any():
             raise AtlasError("atlas: 'size' must be positive, 'weights' and 'radii' not negative")
-        if (self.seen < 0).any():
-            raise AtlasError("atlas: 'seen' must not be negative")
+        if (self.seen < 0).any() or (self.hands < 0).any():
+            raise AtlasError("atlas: 'seen' and 'hands' must not be negative")
         if (self.shown <= 0).any():
             raise AtlasError("atlas: 'shown' must be positive")
         for key in ("covariances", "conditionals", "offset_covariances"):
@@ -250,6 +261,13 @@ class Atlas:
         if not len(self.shown):
             return seen
         return np.asarray(seen * self.specimens / np.maximum(self.shown, np.maximum(seen, 1.0)))
+
+    def hands_of(self, origin: str) -> tuple[int, int]:
+        """Return how many specimens of an origin are as they were, and how many mirrored."""
+        if origin not in self.origins:
+            return 0, 0
+        as_they_were, mirrored = self.hands[self.origins.index(origin)].tolist()
+        return as_they_were, mirrored
 
     def named(self, names: Sequence[str]) -> Atlas:
         """Return the atlas with other names, one per cell."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.origin import groups_of
 from eutely.specimen import Specimen
 
 Points = NDArray[np.float64]
@@ -84,11 +85,14 @@ class Frame:
         size and spacing of the frame.
     features
         names of the d features that the specimens' scores are about.
+    origins
+        for each specimen how it was imaged, see `eutely.origin`, "" where not known; or ().
     """
 
     specimens: tuple[Posed, ...]
     body: Body
     features: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of specimens."""
@@ -117,7 +121,16 @@ class Frame:
 
     def subset(self, numbers: Sequence[int]) -> Frame:
         """Return the frame of some of its specimens."""
-        return replace(self, specimens=tuple(self.specimens[number] for number in numbers))
+        return replace(
+            self,
+            specimens=tuple(self.specimens[number] for number in numbers),
+            origins=tuple(self.origins[number] for number in numbers) if self.origins else (),
+        )
+
+    def imaged_alike(self) -> list[list[int]]:
+        """Return groups of two or more specimens of one known origin."""
+        groups = groups_of(self.origins)
+        return [group for group in groups if len(group) > 1 and self.origins[group[0]]]
 
 
 def canonical_order(specimen: Specimen) -> NDArray[np.intp]:

@@ -193,7 +193,8 @@ class Specimen:
         if not isinstance(other, Specimen):
             return NotImplemented
         return (
-            (self.name, self.names, self.unit) == (other.name, other.names, other.unit)
+            (self.name, self.names) == (other.name, other.names)
+            and (self.unit, self.series) == (other.unit, other.series)
             and len(self) == len(other)
             and set(self.features) == set(other.features)
             and (self.axes is None) == (other.axes is None)
@@ -209,7 +210,7 @@ class Specimen:
         """Pickle field by field, since a mapping proxy cannot be pickled."""
         features = dict(self.features)
         fields = (self.name, self.ids, self.centroids, self.radii, self.axes, features)
-        return Specimen, (*fields, self.names, self.unit)
+        return Specimen, (*fields, self.names, self.unit, self.series)
 
     def __repr__(self) -> str:
         named = 0 if self.names is None else sum(map(bool, self.names))

@@ -12,6 +12,7 @@ from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.evaluation import evaluation, score
 from eutely.fit.evidence import HAND, MIRRORED
+from eutely.fit.handedness import CERTAIN, hand_evidence, mirror_probabilities
 from eutely.fit.model import model_of_atlas
 from eutely.fit.place import Fit
 from eutely.fit.rates import Rates
@@ -19,7 +20,7 @@ from eutely.frame import Posed
 from eutely.pose import anonymous, oriented, posed
 from eutely.specimen import Specimen
 from eutely.tasks.annotate import fit_specimen
-from eutely.tasks.series import CERTAIN, PRIOR, hand_evidence, mirror_probabilities, shifted
+from eutely.tasks.series import PRIOR, shifted
 
 NAMES = {
     name
@@ -178,6 +179,16 @@ def test_many_specimens_of_a_series_share_an_error_and_do_not_make_it_certain() 
 def test_a_specimen_by_itself_has_its_odds_and_the_prior() -> None:
     odds = np.exp(1.3) * MIRRORED / (1 - MIRRORED)
     np.testing.assert_allclose(mirror_probabilities(np.array([1.3])), odds / (1 + odds), rtol=1e-3)
+
+
+def test_specimens_of_the_atlas_witness_the_handedness_of_their_origin() -> None:
+    doubtful = np.array([-0.5])
+    alone, known, mixed = (
+        mirror_probabilities(doubtful, counts)[0] for counts in ((0, 0), (0, 9), (5, 4))
+    )
+    assert alone < 0.5 < known
+    assert alone - 0.1 < mixed < known  # a microscope of both handednesses tells little
+    assert mirror_probabilities(np.array([-15.0]), (0, 9))[0] < 0.5  # evidence can be stronger
 
 
 def test_what_is_not_placed_does_not_witness_the_handedness() -> None:

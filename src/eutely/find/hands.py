@@ -19,7 +19,8 @@ from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, independent_gaussians, robust_gaussians
 from eutely.execute import Executor
 from eutely.find.refine.rounds import linear_round, nuclei_as_cells
-from eutely.fit.evidence import ASYMMETRIC, asymmetry
+from eutely.fit.evidence import ASYMMETRIC, HAND, asymmetry
+from eutely.fit.handedness import CERTAIN, mirror_odds
 from eutely.fit.model import Model, joint_model
 from eutely.fit.place import warp_pose
 from eutely.fit.poses import MIRROR, nearest_pose, plausible_poses
@@ -81,7 +82,7 @@ def mirror_images(frame: Frame, settings: Estimate, executor: Executor) -> NDArr
     if signs.all() or not signs.any():
         return none
     clear = np.flatnonzero(np.abs(evidence) >= CLEAR)
-    mirrored = evidence < 0
+    mirrored = _by_origin(frame, evidence, centre)
     judges = clear[np.argsort(clear != centre, kind="stable")][:JUDGES].tolist()
     jury = with_signs(frame.subset(judges), mirrored[judges])
     cells, model = mean_model(jury, 0, settings, executor)
@@ -90,8 +91,21 @@ def mirror_images(frame: Frame, settings: Estimate, executor: Executor) -> NDArr
         return none
     unclear = np.flatnonzero(np.abs(evidence) < CLEAR).tolist()
     items = [frame.specimens[number] for number in unclear]
-    mirrored[unclear] = [value < 0 for value in executor.map(_closer, items, shared=(model,))]
-    return mirrored
+    evidence[unclear] = list(executor.map(_closer, items, shared=(model,)))
+    return _by_origin(frame, evidence, centre)
+
+
+def _by_origin(frame: Frame, evidence: NDArray[np.float64], centre: int) -> NDArray[np.bool_]:
+    """Return (N,), which specimens are mirrored, by their evidence and by others imaged alike.
+
+    ``centre`` is the specimen that all are compared with, which is not mirrored.
+    """
+    sizes = np.sqrt([len(posed) for posed in frame.specimens])
+    odds = np.clip(-HAND * sizes * evidence, -CERTAIN, CERTAIN)
+    odds[centre] = -CERTAIN
+    for group in frame.imaged_alike():
+        odds[group] = mirror_odds(odds[group])
+    return np.asarray(odds > 0)
 
 
 def with_signs(frame: Frame, mirrored: NDArray[np.bool_]) -> Frame:

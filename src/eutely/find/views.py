@@ -24,7 +24,8 @@ from eutely.find.hands import DOUBTFUL, mirror_images, most_are, turned, with_si
 from eutely.find.refine.grow import settled
 from eutely.find.refine.rounds import fit_of, linear_round, nuclei_as_cells, specimens_of
 from eutely.fit.choose import settle_view
-from eutely.fit.evidence import ASYMMETRIC, PLACED, asymmetry, is_mirrored, support
+from eutely.fit.evidence import ASYMMETRIC, HAND, PLACED, asymmetry, is_mirrored, support
+from eutely.fit.handedness import CERTAIN, mirror_odds
 from eutely.fit.model import Model, joint_model
 from eutely.fit.place import match_jointly
 from eutely.fit.view import Unposed
@@ -73,6 +74,8 @@ class View(NamedTuple):
         whether it is a mirror image, and whether it shows a part of the body.
     evidence
         log-likelihood by which each of the means so far prefers the mirror image.
+    odds
+        log-odds that it is a mirror image, by all means and all specimens imaged alike.
     """
 
     posed: Points
@@ -80,12 +83,13 @@ class View(NamedTuple):
     mirrored: bool
     part: bool
     evidence: tuple[float, ...] = ()
+    odds: float = 0.0
 
     @property
     def clear(self) -> bool:
         """Whether its handedness is clear; also where it cannot be compared."""
         enough = DOUBTFUL * np.sqrt(len(self.posed))
-        return not self.evidence or bool(abs(np.mean(self.evidence)) >= enough)
+        return not self.evidence or bool(abs(self.odds) >= HAND * enough)
 
 
 def stand_together(run: Run, frame: Frame, sizes: NDArray[np.float64], *, known: bool) -> Frame:
@@ -159,12 +163,7 @@ def in_their_places(
         hands = (False, True) if shows else (False,)
         if number == 0 and len(founders) > 1:
             least += SHARE * max(_usual_support(model, cells), 0.0)
-        items = [
-            (before.specimens[one], hands, known, seen[one].evidence if one in seen else ())
-            for one in tried
-        ]
-        views = zip(tried, context.executor.map(_viewed, items, shared=(model,)), strict=True)
-        seen |= dict(views)
+        seen = _searched(context, model, before, (tried, hands, known), seen)
         # Those of clear handedness come first: the others are judged by a better mean.
         fitting = [one for one in tried if seen[one].support > least]
         fits = {one: seen[one] for one in fitting if number or seen[one].clear}
@@ -244,11 +243,65 @@ def _usual_support(model: Model, cells: Cells) -> float:
     return float(np.median([support(model, fit, fit.posed) for fit in fits]))
 
 
-def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool, tuple[float, ...]]) -> View:
-    """Search the view of one specimen; its handedness is that which all means so far prefer.
+def _searched(
+    context: Context,
+    model: Model,
+    frame: Frame,
+    search: tuple[list[int], tuple[bool, ...], bool],
+    seen: dict[int, View],
+) -> dict[int, View]:
+    """Return the views of specimens, with those that are tried again replaced.
 
-    A single mean may prefer either by chance.
+    The handedness of a specimen is that which all means so far prefer, and others imaged alike: a
+    single mean may prefer either by chance.
+
+    Parameters
+    ----------
+    context, model
+        where to run, and the present mean.
+    frame
+        all specimens as they were before.
+    search
+        numbers of specimens to try, handednesses to consider, and whether the unit is known.
+    seen
+        the views so far.
     """
+    tried, hands, known = search
+    items = [
+        (frame.specimens[one], hands, known, seen[one].evidence if one in seen else ())
+        for one in tried
+    ]
+    found = context.executor.map(_viewed, items, shared=(model,))
+    seen = seen | dict(zip(tried, found, strict=True))
+    if len(hands) == 1:
+        return seen
+    odds = {
+        one: HAND * float(np.mean(view.evidence)) for one, view in seen.items() if view.evidence
+    }
+    for group in frame.imaged_alike():
+        # Those that are not tried at all have been compared with each other.
+        own = [
+            odds.get(one, _certain((seen[one] if one in seen else frame.specimens[one]).mirrored))
+            for one in group
+        ]
+        settled = zip(group, mirror_odds(np.array(own)).tolist(), strict=True)
+        odds |= {one: value for one, value in settled if one in odds}
+    seen |= {one: seen[one]._replace(odds=value) for one, value in odds.items()}
+    other = [one for one in tried if one in odds and seen[one].mirrored != (odds[one] > 0)]
+    items = [(frame.specimens[one], (odds[one] > 0,), known, seen[one].evidence) for one in other]
+    turned_over = context.executor.map(_viewed, items, shared=(model,))
+    for one, view in zip(other, turned_over, strict=True):
+        seen[one] = view._replace(odds=odds[one])
+    return seen
+
+
+def _certain(mirrored: bool) -> float:
+    """Return the log-odds of a specimen whose handedness has been settled."""
+    return CERTAIN if mirrored else -CERTAIN
+
+
+def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool, tuple[float, ...]]) -> View:
+    """Search the view of one specimen, and add to the ``evidence`` about its handedness."""
     specimen, hands, known, evidence = item
     points = specimen.unstretched()
     length, width = np.log(specimen.stretch).tolist()
@@ -258,9 +311,6 @@ def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool, tuple[float
     fit = settle_view(model, specimen, unposed)
     if fit.mirror is not None:
         evidence = (*evidence, fit.mirror)
-        mirrored = bool(np.mean(evidence) > 0)
-        if is_mirrored(points, fit.posed) != mirrored:
-            fit = settle_view(model, specimen, unposed._replace(hands=(mirrored,)))
     mirrored = is_mirrored(points, fit.posed)
     placed = support(model, fit, points)
     return View(fit.posed, placed, mirrored, fit.view is not None, evidence)

@@ -56,8 +56,11 @@ BROKEN = (
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """First bytes of an HDF5 file, as eutely writes them."""
 
-TEXTS = ("names", "features")
+TEXTS = ("names", "features", "origins")
 """Fields that are lists of texts."""
+
+OPTIONAL = ("shown", "origins", "hands")
+"""Fields that are left out of files where they are empty; older files do not have them."""
 
 
 def write_atlas(atlas: Atlas, path: Path | str) -> None:
@@ -81,11 +84,13 @@ def _write(atlas: Atlas, path: Path) -> None:
             file.attrs[STORED_AS.get(key, key)] = getattr(atlas, key)
         file.attrs["provenance"] = json.dumps(dict(atlas.provenance), sort_keys=True)
         for key in TEXTS:
+            if key in OPTIONAL and not getattr(atlas, key):
+                continue
             texts = np.array([text.encode() for text in getattr(atlas, key)], dtype="S")
             _put(file, key, texts if texts.itemsize else texts.astype("S1"))
         for field in fields(atlas):
             value = getattr(atlas, field.name)
-            if isinstance(value, np.ndarray) and (field.name != "shown" or value.size):
+            if isinstance(value, np.ndarray) and (field.name not in OPTIONAL or value.size):
                 _put(file, field.name, value)
 
 
@@ -142,6 +147,8 @@ def checksum(atlas: Atlas) -> str:
     digest = hashlib.sha256()
     for field in fields(atlas):
         value = getattr(atlas, field.name)
+        if field.name in ("origins", "hands") and not len(value):
+            continue
         if isinstance(value, np.ndarray):
             value = f"{value.dtype.str}{value.shape}".encode() + value.tobytes()
         elif field.name == "provenance":

@@ -59,6 +59,7 @@ def export_atlas(atlas: Atlas, folder: Path) -> None:
         "checksum": checksum(atlas),
         **{key: getattr(atlas, key) for key in PLAIN},
         "features": list(atlas.features),
+        "origins": {key: atlas.hands_of(key) for key in atlas.origins},
         "provenance": dict(atlas.provenance),
         **{key: getattr(atlas, key).tolist() for key in SMALL},
         "cells": m,
@@ -91,6 +92,9 @@ def read_exported(folder: Path) -> Atlas:
         values: dict[str, Any] = {key: kind(about[key]) for key, kind in PLAIN.items()}
         values |= {key: np.array(about[key]) for key in SMALL}
         values["features"] = tuple(map(str, about["features"]))
+        origins = dict(about.get("origins", {}))
+        values["origins"] = tuple(sorted(map(str, origins)))
+        values["hands"] = np.array([origins[key] for key in values["origins"]]).reshape(-1, 2)
         values["provenance"] = {str(key): str(text) for key, text in about["provenance"].items()}
         values["names"] = tuple(cells.fields["name"])
         shape: dict[str, tuple[int, ...]] = dict.fromkeys(("seen", "shown", "rare"), ())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from eutely.features import scores
 from eutely.frame import Body, Frame, Posed, canonical_order
 from eutely.geometry import spacing
+from eutely.origin import origin_of
 from eutely.pose.hypotheses import orient
 from eutely.pose.pose import Pose
 from eutely.pose.straighten import straighten
@@ -21,10 +22,21 @@ POSES = 4
 
 
 class Oriented(NamedTuple):
-    """A specimen whose body is straight, and its plausible poses, the most plausible first."""
+    """A specimen whose body is straight.
+
+    Attributes
+    ----------
+    specimen
+        after straightening.
+    poses
+        its plausible poses, the most plausible first.
+    origin
+        how it was imaged, see `eutely.origin`.
+    """
 
     specimen: Specimen
     poses: tuple[Pose, ...]
+    origin: str = ""
 
 
 def anonymous(specimen: Specimen, name: str) -> Specimen:
@@ -42,13 +54,14 @@ def anonymous(specimen: Specimen, name: str) -> Specimen:
         ordered.axes,
         ordered.features,
         unit=ordered.unit,
+        series=ordered.series,
     )
 
 
 def oriented(specimen: Specimen) -> Oriented:
     """Straighten a specimen if it is bent, and find its poses."""
     straight = straighten(specimen)
-    return Oriented(straight, tuple(orient(straight)[:POSES]))
+    return Oriented(straight, tuple(orient(straight)[:POSES]), origin_of(specimen))
 
 
 def posed(given: Oriented, size: NDArray[np.float64] | None, features: Sequence[str] = ()) -> Posed:
@@ -96,4 +109,6 @@ def framed(
     size = np.median([one.poses[0].size for one in specimens], axis=0)
     inside = tuple(posed(one, size if scale else None, features) for one in specimens)
     distance = float(np.median([spacing(one.poses[0]) for one in inside]))
-    return Frame(inside, Body(size, distance, smooth), tuple(features))
+    origins = tuple(one.origin for one in specimens)
+    body = Body(size, distance, smooth)
+    return Frame(inside, body, tuple(features), origins if any(origins) else ())

@@ -26,6 +26,7 @@ from eutely.fit.evidence import (
     support,
     trust,
 )
+from eutely.fit.handedness import hand_evidence, mirror_probabilities
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import Fit, Rival, place
 from eutely.fit.poses import MIRROR
@@ -34,18 +35,11 @@ from eutely.fit.quadratic import place_by_offsets
 from eutely.fit.view import Unposed
 from eutely.frame import Points, Posed, canonical_order
 from eutely.geometry import folds
+from eutely.origin import groups_of, origin_of
 from eutely.pose import Oriented, anonymous, oriented, posed
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.pins import Pins, pinned_nuclei, pins_of_specimens
-from eutely.tasks.series import (
-    SERIES,
-    by_cell,
-    gain,
-    groups_of,
-    hand_evidence,
-    mirror_probabilities,
-    shifted,
-)
+from eutely.tasks.series import SERIES, by_cell, gain, shifted
 
 log = logging.getLogger("eutely")
 
@@ -142,13 +136,14 @@ def annotate(
         of the atlas's kind; their names do not matter.
     adapt
         shift the atlas to the series first, so that each specimen is annotated by what the others
-        are like as well. By default with ten or more specimens of a series (`Specimen.series`; all,
-        if none says), for those that the shift by the others makes likelier. True shifts always;
-        by False each specimen is taken by itself, its handedness too.
+        are like as well. By default with ten or more specimens of a series (see `eutely.origin`;
+        all of no known origin are one), for those that the shift by the others makes likelier. True
+        shifts always; by False each specimen is taken by itself, its handedness too.
     handedness
         whether specimens are mirror images: ``as-is`` (none is), ``mirrored`` (all are), or
-        ``auto`` to find out for each specimen, and for all together where a specimen alone does not
-        show it. By an atlas that is symmetric itself all are taken as they are.
+        ``auto`` to find out for each specimen, and for all of a series together, also with those
+        that the atlas is of, where a specimen alone does not show it. By an atlas that is symmetric
+        itself all are taken as they are.
     pins
         what is known for sure: (specimen, id) -> name or number of the cell, "" for none.
     workers
@@ -169,7 +164,8 @@ def annotate(
         )
         for number, order in zip(ranked, orders, strict=True)
     ]
-    together = groups_of([specimens[number] for number in ranked])
+    origins = [origin_of(specimens[number]) for number in ranked]
+    together = groups_of(origins)
     shifts = [group for group in together if (len(group) >= SERIES if adapt is None else adapt)]
     total = len(tasks) + sum(map(len, shifts))
     with open_executor(workers) as executor:
@@ -183,7 +179,8 @@ def annotate(
         )
         alone = [[number] for number in range(len(tasks))]
         for group in alone if adapt is False else together:
-            _settle_hands(atlas, tasks, results, group, executor)
+            known = atlas.hands_of(origins[group[0]])
+            _settle_hands(atlas, tasks, results, group, executor, known=known)
         done = len(tasks)
         for group in shifts:
             _fit_series(atlas, tasks, results, group, executor, always=bool(adapt))
@@ -272,8 +269,13 @@ def _settle_hands(
     results: list[Result],
     group: Sequence[int],
     executor: Executor,
+    *,
+    known: tuple[int, int],
 ) -> None:
-    """Settle the handedness of a series; fit specimens again that have the other one by it."""
+    """Settle the handedness of a series; fit specimens again that have the other one by it.
+
+    ``known`` counts specimens of the same origin that the atlas is of, as they were and mirrored.
+    """
     evidence = [
         hand_evidence(
             results[number].fit,
@@ -282,7 +284,8 @@ def _settle_hands(
         )
         for number in group
     ]
-    mirrored = dict(zip(group, mirror_probabilities(np.array(evidence)).tolist(), strict=True))
+    chances = mirror_probabilities(np.array(evidence), known)
+    mirrored = dict(zip(group, chances.tolist(), strict=True))
     doubtful = [number for number in group if results[number].fit.mirror is not None]
     other = [n for n in doubtful if results[n].mirrored != (mirrored[n] > 0.5)]
     items = [tasks[number]._replace(hands=(mirrored[number] > 0.5,)) for number in other]
