@@ -33,7 +33,7 @@ def atlas() -> Atlas:
 
 def test_every_array_of_an_atlas_is_exported(atlas: Atlas) -> None:
     arrays = {f.name for f in fields(atlas) if isinstance(getattr(atlas, f.name), np.ndarray)}
-    kept = {*exchange.CELLS, *exchange.EDGES, *exchange.NEIGHBOURS, *exchange.SMALL}
+    kept = {*exchange.CELLS, *exchange.EDGES, *exchange.NEIGHBOURS, *exchange.SMALL, "hands"}
     assert arrays == kept
 
 
