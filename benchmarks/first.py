@@ -41,6 +41,15 @@ STARTS = {
     "annotate: no such file": ["annotate", "celegans-l1", "nothing.csv", "-o", "out"],
     "annotate: no column z": ["annotate", "celegans-l1", "bad.csv", "-o", "out"],
     "build: no column z": ["build", "bad.csv", "-o", "out"],
+    "compare: no column z": [
+        "compare",
+        "bad.csv",
+        "nothing.csv",
+        "--atlas",
+        "celegans-l1",
+        "-o",
+        "out",
+    ],
     "solve: no such file": ["solve", "nothing.dd"],
 }
 

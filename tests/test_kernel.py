@@ -1,12 +1,13 @@
 """Compilation: announced once, if it takes long; cached on disk."""
 
+import gc
 import logging
 from types import SimpleNamespace
 
 import pytest
 
 from eutely import kernel as module
-from eutely.kernel import PATIENCE, _Announcement
+from eutely.kernel import PATIENCE, _Compilation
 
 
 def compilations(monkeypatch, caplog, seconds, of="eutely.solver.local"):
@@ -16,7 +17,7 @@ def compilations(monkeypatch, caplog, seconds, of="eutely.solver.local"):
     event = SimpleNamespace(
         data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=of))}
     )
-    listener = _Announcement()
+    listener = _Compilation()
     with caplog.at_level(logging.INFO, logger="eutely"):
         for duration in seconds:
             listener.on_start(event)
@@ -43,14 +44,18 @@ def test_an_inner_compilation_tells_before_the_outer_ends(monkeypatch, caplog):
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     function = SimpleNamespace(__module__="eutely.solver.local")
     event = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
-    listener = _Announcement()
+    listener = _Compilation()
     with caplog.at_level(logging.INFO, logger="eutely"):
         listener.on_start(event)
         clock[0] += PATIENCE
         listener.on_start(event)
         clock[0] += 1.0
         listener.on_end(event)
+        assert len(caplog.records) == 1
+        assert not gc.isenabled()
+        listener.on_end(event)
     assert len(caplog.records) == 1
+    assert gc.isenabled()
 
 
 def test_machine_code_is_kept_beside_the_package():

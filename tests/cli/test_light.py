@@ -41,6 +41,7 @@ def test_help_imports_neither_numpy_nor_anything_slow():
         ("build", "bad.csv", "-o", "out"),
         ("match", "bad.csv", "nothing.csv"),
         ("solve", "nothing.dd"),
+        ("compare", "bad.csv", "nothing.csv", "--atlas", "celegans-l1", "-o", "out"),
         ("evaluate", "celegans-l1", "bad.csv"),
     ],
     ids=lambda arguments: arguments[0],
@@ -52,6 +53,7 @@ def test_errors_about_input_import_nothing_slow(arguments, tmp_path, monkeypatch
     assert code == 2
     assert not modules & (SLOW | {"h5py", "rich.progress"})
     others = {"annotate", "build", "compare", "curate", "extract", "naming", "show", "simulate"}
+    assert "eutely.config.model" not in modules
     assert len({f"eutely.cli.{name}" for name in others} & modules) <= 1
 
 

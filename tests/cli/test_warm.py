@@ -12,14 +12,14 @@ class Started:
     """Stands for a process; notes what was started, and that it was ended."""
 
     def __init__(self, words, **_):
-        self.words, self.ended = words, False
+        self.words, self.ended, self.waited = words, False, False
         Started.all.append(self)
 
     def terminate(self):
         self.ended = True
 
     def wait(self):
-        assert self.ended
+        self.waited = True
 
 
 @pytest.fixture
@@ -32,27 +32,35 @@ def started(monkeypatch, tmp_path):
 
 
 def test_a_part_is_compiled_at_the_first_run_only(started):
-    with warm.warmed("solver"):
+    with warm.warmed(["merges", "bounds"]):
         assert not started[0].ended
-    with warm.warmed("solver"):
+    with warm.warmed(["merges", "bounds"]):
         pass
     (process,) = started
-    assert process.words == [sys.executable, "-P", "-m", "eutely.cli.warm", "solver"]
+    assert process.words == [sys.executable, "-P", "-m", "eutely.cli.warm", "merges", "bounds"]
     assert process.ended
 
 
+def test_a_command_may_wait_for_the_others(started):
+    with warm.warmed(["merges"], ["cliques"]) as ready:
+        assert not any(process.waited for process in started)
+        ready()
+        assert [process.waited for process in started] == [True, True]
+        assert not any(process.ended for process in started)
+
+
 def test_a_command_that_fails_may_still_lack_machine_code(started):
-    with pytest.raises(KeyboardInterrupt), warm.warmed("solver"):
+    with pytest.raises(KeyboardInterrupt), warm.warmed(["merges", "bounds"]):
         raise KeyboardInterrupt
     assert started[0].ended
-    with warm.warmed("solver"):
+    with warm.warmed(["merges", "bounds"]):
         pass
     assert len(started) == 2
 
 
 def test_one_core_compiles_by_itself(started, monkeypatch):
     monkeypatch.setattr("eutely.execute.threads.cores", lambda: 1)
-    with warm.warmed("solver"):
+    with warm.warmed(["merges", "bounds"]):
         pass
     assert not started
 

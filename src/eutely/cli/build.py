@@ -101,11 +101,20 @@ def build(
     Example: eutely build worms/ -o run
     """
     start_log(verbose, quiet)
-    from eutely.io.config import load_config
     from eutely.io.pins import read_pins
 
+    if pins is not None and no_pins:
+        raise EutelyError("--pins and --no-pins exclude each other; give one of them")
+    run_on = threads_or_dask(workers, dask)
     overrides: dict[str, int | str | None] = {f"learn.{stage}": trials for stage in STAGES}
     overrides |= {"learn.specimens": learn_on, "seed": seed, "estimate.features": features}
+    chosen = [config, preset, *overrides.values()]
+    # Settings that nobody chose are not wrong: they wait until the input is read.
+    specimens = None
+    if all(choice is None for choice in chosen):
+        specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+    from eutely.io.config import load_config
+
     settings = load_config(config, preset, overrides)
     if settings.method != "learn" and (trials is not None or learn_on is not None):
         raise ConfigError(
@@ -115,10 +124,8 @@ def build(
         raise ConfigError(
             f"{config} is written by the run itself; copy it to another place and give that"
         )
-    run_on = threads_or_dask(workers, dask)
-    specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
-    if pins is not None and no_pins:
-        raise EutelyError("--pins and --no-pins exclude each other; give one of them")
+    if specimens is None:
+        specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
     known = {} if no_pins else None if pins is None else read_pins(pins)
     # What is wrong with the input was said above, before imports that take a second.
     from eutely.cli.warm import warmed
@@ -127,7 +134,7 @@ def build(
     Stop.kept = f"{output} keeps its finished steps: the same command continues"
     plan = "named" if supervised else settings.method
     with (
-        warmed("estimates"),
+        warmed(["estimates", "orders"]),
         run_folder(output, command(), force) as run,
         progress_of(plan, quiet) as progress,
     ):

@@ -92,33 +92,17 @@ def compare(
     Example: eutely compare worms/ --groups groups.csv --atlas run -o compared
     """
     start_log(verbose, quiet)
-    from eutely.comparison import Design
-    from eutely.comparison.words import found_words
-    from eutely.io.atlas import open_atlas
     from eutely.io.groups import read_cell_groups, read_groups
     from eutely.io.written import refuse_folder, refuse_to_replace
-    from eutely.tasks.compare import check_groups
-    from eutely.tasks.compare import compare as compare_groups
-    from eutely.tasks.compared import PAGE, write_comparison, written_files
 
     check_folder(output)
     refuse_folder(output, inputs)
     run_on = threads_or_dask(workers, dask)
     read = files_read(inputs, Path(atlas), groups, cell_groups)
-    refuse_to_replace([output / name for name in written_files()], read)
     if groups is None:
         check_inputs(inputs)
-    cells = open_atlas(atlas)
     membership, covariates = ({}, {}) if groups is None else read_groups(groups)
-    design = Design(
-        covariates=covariates,
-        trend=trend,
-        cell_groups={} if cell_groups is None else read_cell_groups(cell_groups),
-        given_names=given_names,
-        adapt=adapt,
-        permutations=permutations,
-        seed=seed,
-    )
+    sets = {} if cell_groups is None else read_cell_groups(cell_groups)
     if groups is None:
         animals = {
             group_name(path): read_specimens([path], voxel_size, quiet, skip_bad=skip_bad)
@@ -127,6 +111,25 @@ def compare(
     else:
         everyone = read_specimens(inputs, voxel_size, quiet, skip_bad=skip_bad)
         animals = grouped(everyone, membership, groups)
+    # What is wrong with the input was said above, before imports that take a second.
+    from eutely.comparison import Design
+    from eutely.comparison.words import found_words
+    from eutely.io.atlas import open_atlas
+    from eutely.tasks.compare import check_groups
+    from eutely.tasks.compare import compare as compare_groups
+    from eutely.tasks.compared import PAGE, write_comparison, written_files
+
+    refuse_to_replace([output / name for name in written_files()], read)
+    cells = open_atlas(atlas)
+    design = Design(
+        covariates=covariates,
+        trend=trend,
+        cell_groups=sets,
+        given_names=given_names,
+        adapt=adapt,
+        permutations=permutations,
+        seed=seed,
+    )
     check_groups(animals)
     with progress_of("compare", quiet) as progress:
         comparison = compare_groups(

@@ -112,16 +112,19 @@ def solve(
         refuse_to_replace([output], [problem])
         refuse_other_kind(output, ["objective", "matchings"])
     check_regular(problem)
-    from eutely.cli.warm import tiny_pairs, warmed
+    from eutely.cli.warm import compile_relaxation, tiny_pairs, warmed
     from eutely.io.dd import read_dd  # after errors: importing Numba is slow
 
     options = Options(mode, effort.value, time_limit, bound, seed)
-    with warmed("cliques"):
+    with warmed(["merges", "bounds"], ["cliques"]) as others_ready:
         pairs = read_dd(problem)
         graphs = min(max(h for _, h, _ in pairs) + 1, 4)
         solve_pairs = _solve_many if graphs > 2 else _solve_single
         quadratic = any(len(pair.arrays.edge_ends) for _, _, pair in pairs)
         log.debug("loading machine code")
+        if quadratic:
+            compile_relaxation()
+            others_ready()
         solve_pairs(tiny_pairs(graphs, quadratic), options._replace(time_limit=None))
     log.debug("solving")
     result = solve_pairs(pairs, options)
@@ -257,7 +260,7 @@ def match(
     from eutely.cli.warm import warmed
     from eutely.tasks.match import match as match_specimens  # after errors: it takes a second
 
-    with warmed("solver"):
+    with warmed(["relaxation"], ["merges"]):
         result = match_specimens(a, b, effort=effort.value, handedness=handedness.value, seed=seed)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")

@@ -1,13 +1,13 @@
 """The first run after an installation: part of what a command needs is compiled at the same time.
 
-Kernels are compiled when they are first called, one after the other. A second process calls those
-that the command needs last, by small examples, and leaves the machine code where the command finds
-it. Nothing depends on that process: what it has not compiled in time, the command compiles itself.
+Kernels are compiled when they are first called, one after the other. Other processes call those
+that the command needs last, by small examples, and leave the machine code where the command finds
+it. Nothing depends on these processes: what they have not compiled, the command compiles itself.
 """
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,29 +22,51 @@ STRAIGHT, CROSSED = [-2.0, -1.0, -1.0, -2.0], [-1.0, -2.0, -2.0, -1.0]
 
 
 @contextmanager
-def warmed(part: str) -> Iterator[None]:
-    """Compile one of `PARTS` in another process meanwhile, unless that was done before."""
+def warmed(*shares: Sequence[str]) -> Iterator[Callable[[], None]]:
+    """Compile `PARTS` in other processes meanwhile, unless that was done before.
+
+    Parameters
+    ----------
+    shares
+        the parts that each process compiles, in this order.
+
+    Yields
+    ------
+    callable
+        waits until these processes end: a command calls it before it needs what they compile, if
+        it would compile the same again.
+    """
     from eutely.execute.threads import cores
     from eutely.kernel import CACHE
 
-    if CACHE is None or not sys.executable or cores() < 2 or _mark(CACHE, part).exists():
-        yield
+    if CACHE is None or not sys.executable or cores() < 2:
+        yield lambda: None
         return
-    # -P: files in the folder of the user's data are not taken for modules.
-    words = [sys.executable, "-P", "-m", "eutely.cli.warm", part]
+    marks = [_mark(CACHE, part) for share in shares for part in share]
+    processes: list[subprocess.Popen[bytes]] = []
     nothing = subprocess.DEVNULL
     try:
-        process = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing)
-    except OSError:  # no more processes are allowed
-        yield
-        return
-    try:
-        yield
+        with suppress(OSError):  # no more processes are allowed
+            for share in shares:
+                if not all(_mark(CACHE, part).exists() for part in share):
+                    # -P: files in the folder of the user's data are not taken for modules.
+                    words = [sys.executable, "-P", "-m", "eutely.cli.warm", *share]
+                    processes.append(
+                        subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing)
+                    )
+
+        def wait() -> None:
+            for process in processes:
+                process.wait()
+
+        yield wait
         with suppress(OSError):  # all that the command needs is compiled now
-            _mark(CACHE, part).touch()
+            for mark in marks:
+                mark.touch()
     finally:
-        process.terminate()
-        process.wait()
+        for process in processes:
+            process.terminate()
+            process.wait()
 
 
 def _mark(cache: str, part: str) -> Path:
@@ -68,27 +90,57 @@ def tiny_pairs(graphs: int, quadratic: bool) -> "Pairs":
     return [(g, h, last if (g, h) == odd else first) for g, h in pairs]
 
 
-def compile_solver() -> None:
-    """Compile the solver of a pair."""
+def compile_relaxation() -> None:
+    """Compile the relaxation of a pair, and the local search after it."""
     from eutely.solver import solve
 
-    solve(tiny_pairs(2, quadratic=True)[0][2])
+    solve(tiny_pairs(2, quadratic=True)[0][2], "fast")
+
+
+def compile_merges() -> None:
+    """Compile what the solver of a pair needs besides: further starts and fusion rounds."""
+    from eutely.solver.fusion import first_bids, perturbed, take_over
+    from eutely.solver.local import search_around
+    from eutely.solver.state import new_state, stream
+
+    problem = tiny_pairs(2, quadratic=True)[0][2]
+    p = problem.arrays
+    here, there = problem.chosen([0, 1]), problem.chosen([1, 0])
+    changed, queue, waiting = np.arange(2, dtype=np.int32), here.copy(), np.zeros(2, np.bool_)
+    state = new_state(p, here)
+    take_over(p, state, there, changed, queue, waiting)
+    first_bids(p, np.zeros(2))
+    perturbed(p, state, 1.0, stream(0, 0))
+    problem.objective([0, 1])
+    search_around(p, state, changed, 2, queue, waiting)
+
+
+def compile_bounds() -> None:
+    """Compile the lower bound, by lists and by tables of quadratic costs."""
+    from eutely.problem import PairProblem
+    from eutely.solver.dual import lower_bound
+
+    lists = tiny_pairs(2, quadratic=True)[0][2]
+    nodes = np.stack([lists.arrays.owners, lists.arrays.labels], axis=1)
+    pairs, costs = [[0, 2], [0, 3], [1, 2], [1, 3]], [0.5] * 4
+    tables = PairProblem.from_arrays((2, 2), nodes, STRAIGHT, pairs, costs)
+    for problem in (lists, tables):
+        lower_bound(problem.arrays, 1)
 
 
 def compile_cliques() -> None:
-    """Compile synchronisation, losses and the lower bound."""
+    """Compile synchronisation and losses."""
     from eutely.multi import cycle_loss, synchronise
     from eutely.multi.joint import MultiProblem
     from eutely.multi.losses import agreement
-    from eutely.solver.dual import lower_bound
 
-    pairs = tiny_pairs(3, quadratic=True)
-    joint = MultiProblem.from_pairs(pairs)
+    joint = MultiProblem.from_pairs(tiny_pairs(3, quadratic=True))
     straight, crossed = np.array([0, 1], np.int32), np.array([1, 0], np.int32)
     matchings = joint.matchings([straight, crossed, straight])
-    agreement(matchings, synchronise(matchings, sparse=True))
+    cliques = synchronise(matchings, sparse=True)
+    agreement(matchings, cliques)
     cycle_loss(matchings)
-    lower_bound(pairs[0][2].arrays, 1)
+    joint.evaluate(cliques)
 
 
 def compile_estimates() -> None:
@@ -100,13 +152,26 @@ def compile_estimates() -> None:
     joint_gaussians(places + 10 * np.arange(12)[:, None], 10.0, resolve().estimate)
 
 
+def compile_orders() -> None:
+    """Compile the choice between orders of cells that are easily confused."""
+    from eutely.find.refine.resplit import _best_orders
+
+    places = np.random.default_rng(0).normal(size=(4, 2, 3))
+    orders, prior = np.array([[0, 1], [1, 0]]), np.eye(3)
+    _best_orders(places, orders, np.array([1]), np.kron(np.eye(2), prior), 1.0, 4.0, prior)
+
+
 PARTS: dict[str, Callable[[], None]] = {
-    "solver": compile_solver,
+    "relaxation": compile_relaxation,
+    "merges": compile_merges,
+    "bounds": compile_bounds,
     "cliques": compile_cliques,
     "estimates": compile_estimates,
+    "orders": compile_orders,
 }
 """What is compiled together."""
 
 
 if __name__ == "__main__":
-    PARTS[sys.argv[1]]()
+    for part in sys.argv[1:]:
+        PARTS[part]()

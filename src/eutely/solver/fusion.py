@@ -195,7 +195,9 @@ def next_best(p: Arrays, state: State) -> NDArray[np.float64]:
     apart = np.abs(state.marginal - now[p.owners])
     apart[state.chosen[matched]] = np.inf
     margins = np.full(len(matched), np.inf)
-    np.minimum.at(margins, p.owners, apart)
+    some = np.flatnonzero(np.diff(p.starts))  # nodes with candidates
+    if len(some):
+        margins[some] = np.minimum.reduceat(apart, p.starts[some])
     return margins
 
 

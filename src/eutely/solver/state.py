@@ -7,6 +7,7 @@ numbers; in return, every move of the local search is evaluated by a few look-up
 Random numbers in kernels come from a counter and a hash (splitmix64): a seed determines them all.
 """
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,8 +116,13 @@ def switch(p: Any, state: Any, chosen: Any) -> None:
 
 def stream(seed: int, number: int) -> NDArray[np.uint64]:
     """Return the state of random stream ``number`` of ``seed``: (1,) uint64."""
-    state = np.random.SeedSequence((abs(seed), number)).generate_state(1, np.uint64)
-    return state.astype(np.uint64)
+    return np.array([_first_state(abs(seed), number)], dtype=np.uint64)
+
+
+@lru_cache(maxsize=1024)
+def _first_state(seed: int, number: int) -> int:
+    """Return where a stream begins; kept, as many problems are solved with one seed."""
+    return int(np.random.SeedSequence((seed, number)).generate_state(1, np.uint64)[0])
 
 
 @inner
