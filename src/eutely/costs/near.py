@@ -111,7 +111,7 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
                     # Written in any case: whether a point is near enough cannot be predicted.
                     items[end] = j
                     squares[end] = square
-                    end += np.int64((square <= limit) & (pins[at] == FREE))
+                    end += (square <= limit) & (pins[at] == FREE)
         starts[i + 1] = end
     return starts, longer(items, end, end), longer(squares, end, end), looked_at
 

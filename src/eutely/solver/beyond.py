@@ -147,8 +147,8 @@ def pairs_beyond(
     # A cost below a sum of two levels is a square below a product of their powers, which takes no
     # logarithm for each pair.
     powers = np.empty(n)
-    for j in range(n):
-        powers[j] = np.exp(2.0 * (values[j] - highest) / (freedom + 3))
+    for k in range(n):
+        powers[k] = np.exp(2.0 * (values[k] - highest) / (freedom + 3))
     low, high = np.empty(3, np.int64), np.empty(3, np.int64)
     found, looked_at = 0, 0
     for i in range(m):
