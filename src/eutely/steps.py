@@ -110,6 +110,10 @@ class Part:
         self._keys = keys
         self._before = before
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make it again: it is sent to workers."""
+        return Part, (self._section, self._keys, self._before)
+
     def __getattr__(self, key: str) -> Any:
         if key in self._keys:
             return getattr(self._section, key)
