@@ -5,7 +5,8 @@ Run ``python benchmarks/growth.py cells`` (10 specimens, 200 to 20,000 cells), `
 rows by the code of another checkout, for example ``git worktree add ../before 260bcc7``;
 ``--most N`` leaves out what is larger. ``cluster`` measures every task and message of one build
 and of one annotation, and computes from these how long 1 to 64 workers would take. ``partners``
-builds by the method of the paper with 20, 50 and all partners of each specimen. Each row is a
+builds by the method of the paper with 20, 50 and all partners of each specimen. ``worm`` annotates
+real worms one by one; ``hands`` looks for mirror images among large bodies. Each row is a
 process of its own, so that its memory is its own. Cohorts are simulated; names are read when
 everything else is done. Prints tables, merges rows into ``benchmarks/results/growth.json``, and
 ``draw`` makes ``docs/images/growth.svg`` of them.
@@ -32,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "growth.json"
 PICTURE = HERE.parent / "docs" / "images" / "growth.svg"
 
-TABLES = ("cells", "specimens", "workers", "cluster", "partners", "draw", "row")
+TABLES = ("cells", "specimens", "workers", "cluster", "partners", "worm", "hands", "draw", "row")
 CELLS = (200, 500, 1000, 2000, 5000, 10_000, 20_000)
 SPECIMENS = (10, 30, 100, 300, 1000)
 WORKERS = (1, 2, 4, 8)
@@ -43,6 +44,23 @@ PARTNERS = (20, 50, 0)
 BANDWIDTH, LATENCY = 1e9, 1e-3
 """Of the simulated cluster: bytes per second out of the scheduler's machine, and seconds that each
 task takes besides its work."""
+
+HANDS = (
+    (8, 1000, 1, 0.5, True),
+    (8, 1000, 2, 0.2, True),
+    (8, 1000, 3, 0.1, True),
+    (12, 1000, 9, 0.3, True),
+    (8, 2000, 4, 0.2, True),
+    (8, 2000, 5, 0.1, True),
+    (8, 2000, 6, 0.3, False),
+    (8, 2000, 1, 0.0, True),
+    (8, 2000, 2, 0.0, False),
+    (8, 1000, 4, 0.0, False),
+    (8, 1000, 7, 0.0, False),
+    (6, 2000, 8, 0.0, False),
+)
+"""Cohorts of large bodies: specimens, cells, seed, how far cells are moved off their mirror images
+in distances of neighbours, and whether half of the specimens are mirrored."""
 
 WORM = 558
 """Cells of the cohorts that grow in specimens."""
@@ -171,14 +189,14 @@ def makespan(maps: list[dict[str, Any]], workers: int) -> float:
     return total
 
 
-def cluster(specimens: int) -> None:
+def cluster(specimens: int, cells: int = WORM) -> None:
     """Measure tasks of a build and of annotations, and compute the time on many workers."""
     import eutely
     from eutely.tasks import annotate as annotating
     from eutely.tasks import build as building
     from figures import keep, table
 
-    cohort = eutely.simulate(specimens, cells=WORM, seed=1)
+    cohort = eutely.simulate(specimens, cells=cells, seed=1)
     eutely.build(eutely.simulate(3, cells=40, seed=2), workers=1)
     built = None
     for what, module in (("build", building), ("annotate", annotating)):
@@ -209,6 +227,7 @@ def cluster(specimens: int) -> None:
             )
         line = {
             "specimens": specimens,
+            "cells": cells,
             "task_seconds": round(tasks, 2),
             "serial_seconds": round(serial, 2),
             "kilobytes_per_specimen": round(sent / specimens / 1e3, 1),
@@ -219,7 +238,7 @@ def cluster(specimens: int) -> None:
             },
             "workers": lines,
         }
-        keep(RESULTS, f"cluster: {what} of {specimens}", line)
+        keep(RESULTS, f"cluster: {what} of {specimens} x {cells}", line)
         table(f"{what} on a simulated cluster", lines)
         print({key: value for key, value in line.items() if key != "workers"})
 
@@ -256,6 +275,65 @@ def partners(specimens: int, cells: int, trials: int) -> None:
     table("partners", lines)
 
 
+def worm(count: int = 20) -> None:
+    """Annotate worms of test2 one by one by the built-in atlas; print their processor seconds.
+
+    All threads of the process count. To compare with an earlier version, run this file with the
+    ``src`` folder of its checkout as PYTHONPATH.
+    """
+    import eutely
+    from eutely.atlas import Atlas
+    from worms import worms
+
+    atlas = Atlas.load("celegans-l1")
+    some = sorted(worms("test2"), key=lambda one: one.name)[:count]
+    seconds = []
+    for number, one in enumerate([*some[:3], *some]):
+        start = time.process_time()
+        eutely.annotate(atlas, [one.without_names()], adapt=False, workers=1)
+        if number >= 3:  # the first ones load machine code
+            seconds.append(time.process_time() - start)
+    print(
+        f"{count} worms: mean {np.mean(seconds):.3f}, median {np.median(seconds):.3f}, "
+        f"{min(seconds):.3f} to {max(seconds):.3f} processor seconds"
+    )
+
+
+def hands() -> None:
+    """Find mirror images in cohorts of large bodies, and in symmetric ones."""
+    from dataclasses import replace
+
+    import eutely
+    from eutely.config.model import Estimate
+    from eutely.execute import open_executor
+    from eutely.find.hands import mirror_images
+    from eutely.pose import anonymous, framed, oriented
+    from eutely.simulation.plan import body_plan
+
+    for number, cells, seed, moved, half in HANDS:
+        plan = body_plan(cells, seed=seed)
+        shift = np.random.default_rng(9).standard_normal(plan.centroids.shape)
+        plan = replace(plan, centroids=plan.centroids + moved * plan.spacing * shift)
+        mirrored = np.random.default_rng(seed).permutation(np.arange(number) % 2 == 1) & half
+        rows = zip(eutely.simulate(number, cells=plan, seed=seed), mirrored, strict=True)
+        cohort = [
+            replace(one, centroids=one.centroids * [1.0, 1.0, -1.0]) if hand else one
+            for one, hand in rows
+        ]
+        poses = [oriented(anonymous(one, one.name)) for one in cohort]
+        frame = framed(poses, (), scale=True, smooth=True)
+        start = time.process_time()
+        with open_executor(1) as executor:
+            found = mirror_images(frame, Estimate(), executor)
+        # Either half may be taken as it is.
+        right = max(int((found == mirrored).sum()), int((found != mirrored).sum()))
+        print(
+            f"{number} x {cells}, moved by {moved}, {int(mirrored.sum())} mirrored: "
+            f"{int(found.sum())} found, {right} right, {time.process_time() - start:.1f} s",
+            flush=True,
+        )
+
+
 def draw() -> None:
     """Draw processor seconds over cells and over specimens, on logarithmic axes."""
     import matplotlib.pyplot as plt
@@ -281,7 +359,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "numbers",
         nargs="*",
-        help="row: specimens cells workers; cluster: specimens; partners: specimens cells trials",
+        help="row: specimens cells workers; cluster: specimens cells; partners: ... cells trials",
     )
     parser.add_argument("--before", type=Path, help="checkout of an earlier version")
     parser.add_argument("--most", type=int, default=10**9, help="largest size to measure")
@@ -290,9 +368,13 @@ if __name__ == "__main__":
         count, size, where = given.numbers
         print(json.dumps(row(int(count), int(size), where)))
     elif given.what == "cluster":
-        cluster(int((given.numbers or ["40"])[0]))
+        cluster(*map(int, given.numbers or ("40",)))
     elif given.what == "partners":
         partners(*map(int, given.numbers or ("60", "200", "40")))
+    elif given.what == "worm":
+        worm(*map(int, given.numbers))
+    elif given.what == "hands":
+        hands()
     elif given.what == "draw":
         draw()
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from eutely.config import Config, resolve
 from eutely.errors import EutelyError
 from eutely.execute import Executor, open_executor
 from eutely.record import Record, pack
-from eutely.steps import Context, Journal, Run, Store, step
+from eutely.steps import Context, Journal, Part, Run, Store, step
 from eutely.store import Memory
 from eutely.store.folder import open_run
 
@@ -269,3 +270,12 @@ def test_stores_and_journals_follow_their_protocols(tmp_path: Path) -> None:
             journal: Journal = store.journal("one", "1")
             journal.append({"a": 1})
             assert list(journal) == [{"a": 1}]
+
+
+def test_a_part_of_the_settings_can_be_sent_to_workers() -> None:
+    part = Part(Config(), ("refine.folds", "seed"))
+    assert not hasattr(part, "__dask_tokenize__")
+    sent = pickle.loads(pickle.dumps(part))
+    assert (sent.seed, sent.refine.folds) == (part.seed, part.refine.folds)
+    with pytest.raises(EutelyError, match="does not state it"):
+        _ = sent.refine.targets

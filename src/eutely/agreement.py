@@ -72,12 +72,13 @@ def agreement(
     # Sums over nuclei are needed only of products of these columns, once for each re-weighting.
     there = np.zeros((count, 0)) if places is None else places[complete]
     columns = np.concatenate([np.ones((count, 1)), x, there, y], axis=1)
+    rows = np.ascontiguousarray(columns.T)  # sums over nuclei are faster along rows
     of_x, of_there, of_y = (
         slice(1, d + 1),
         slice(d + 1, d + 1 + there.shape[1]),
         slice(d + 1 + there.shape[1], None),
     )
-    products = columns.T @ columns
+    products = rows @ columns
     crosstalk, gradient = np.zeros((d, d)), np.zeros((there.shape[1], d))
     for _ in range(REWEIGHTINGS):
         total = products[0, 0]
@@ -102,9 +103,9 @@ def agreement(
         rest_rest = flat_flat - mixing.T @ x_flat - x_flat.T @ mixing + mixing.T @ x_x @ mixing
         scatter = ridged((total * rest_rest + prior) / (count + PRIOR))
         rest = np.concatenate([(centre @ mixing - middle)[None], -mixing, -gradient, np.eye(d)])
-        white = np.linalg.solve(np.linalg.cholesky(scatter), rest.T).T
-        weights = (freedom + d) / (freedom + ((columns @ white) ** 2).sum(axis=1))
-        products = columns.T @ (weights[:, None] * columns)
+        white = np.linalg.solve(np.linalg.cholesky(scatter), rest.T) @ rows
+        weights = (freedom + d) / (freedom + (white**2).sum(axis=0))
+        products = (weights * rows) @ columns
         if places is not None:
             rest[of_there] = 0.0
             normal = products[of_there, of_there] + GRADIENT * np.eye(len(gradient))
@@ -119,17 +120,18 @@ def at_random(scores: NDArray[np.float64], freedom: float) -> Agreement | None:
 
     It is what `agreement` estimates from cells that all score 0, in less time.
     """
-    y = scores[np.isfinite(scores).all(axis=1)]
-    if len(y) < FEWEST_MATCHES:
+    complete = np.isfinite(scores).all(axis=1)
+    if complete.sum() < FEWEST_MATCHES:
         return None
-    count, d = y.shape
-    prior = PRIOR * np.cov(y.T, bias=True).reshape(d, d)
+    y = np.ascontiguousarray(scores[complete].T)
+    d, count = y.shape
+    prior = PRIOR * np.cov(y, bias=True).reshape(d, d)
     weights = np.ones(count)
     for _ in range(REWEIGHTINGS):
-        middle = weights @ y / weights.sum()
-        away = y - middle
-        scatter = ridged(((weights * away.T) @ away + prior) / (count + PRIOR))
-        white = np.linalg.solve(np.linalg.cholesky(scatter), away.T)
+        middle = y @ weights / weights.sum()
+        away = y - middle[:, None]
+        scatter = ridged(((weights * away) @ away.T + prior) / (count + PRIOR))
+        white = np.linalg.inv(np.linalg.cholesky(scatter)) @ away
         weights = (freedom + d) / (freedom + (white**2).sum(axis=0))
     nothing = np.zeros(d)
     return Agreement(nothing, middle, nothing, scatter, np.zeros((d, d)), np.zeros((3, d)))

@@ -227,8 +227,10 @@ def feature_costs(
     if by_cell is None or at_large is None:
         return None
     expected = by_cell.expected(means)
-    patterns, which = np.unique(known, axis=0, return_inverse=True)
-    which = which.ravel().astype(np.int32)
+    patterns, which = known[:1], np.zeros(len(known), np.int32)
+    if not known.all():
+        patterns, inverse = np.unique(known, axis=0, return_inverse=True)
+        which = inverse.ravel().astype(np.int32)
     there, here = np.zeros((len(patterns), *means.shape)), np.zeros(values.shape)
     factors, base = np.empty(len(patterns)), np.empty(len(values))
     for number, pattern in enumerate(patterns):
@@ -286,8 +288,8 @@ def _pair_costs(
     costs = np.empty(len(points))
     for i in range(len(starts) - 1):
         for at in range(starts[i], starts[i + 1]):
-            j = points[at]
-            pattern = which[j]
+            j = np.uint32(points[at])
+            pattern = np.uint32(which[j])
             squared = 0.0
             for k in range(here.shape[1]):
                 squared += (there[pattern, i, k] - here[j, k]) ** 2
@@ -300,7 +302,7 @@ def _student(
 ) -> NDArray[np.float64]:
     """Return (n,), minus the log-density of values that are (n, d) away from their mean."""
     root = np.linalg.cholesky(scatter)
-    white = np.linalg.solve(root, away.T)
+    white = np.linalg.inv(root) @ away.T
     spread = np.log1p((white**2).sum(axis=0) / freedom)
     height = np.log(np.diagonal(root)).sum()
     return np.asarray(0.5 * (freedom + len(scatter)) * spread + height)

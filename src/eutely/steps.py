@@ -31,7 +31,7 @@ log = logging.getLogger("eutely")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-VERSION = 7
+VERSION = 8
 """Of the code of all steps; raised when results change while settings and inputs do not."""
 
 
@@ -110,7 +110,13 @@ class Part:
         self._keys = keys
         self._before = before
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make it again: it is sent to workers."""
+        return Part, (self._section, self._keys, self._before)
+
     def __getattr__(self, key: str) -> Any:
+        if key.startswith("__"):  # no setting; Dask asks whether it has such methods
+            raise AttributeError(key)
         if key in self._keys:
             return getattr(self._section, key)
         below = tuple(k.removeprefix(f"{key}.") for k in self._keys if k.startswith(f"{key}."))

@@ -16,6 +16,7 @@ from eutely.config.model import Estimate
 from eutely.costs.near import FREE, NOBODYS
 from eutely.estimate import estimate
 from eutely.fit.again import posed_again
+from eutely.fit.evidence import support
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import (
     FIRST_COOLING,
@@ -107,11 +108,12 @@ def test_a_pose_far_off_is_corrected_by_its_own_matches(model: Model) -> None:
     (body,) = bodies(1, seed=3)
     fit = place(model, posed(turned(body, 40.0, back=False)))
     assert right(fit, np.arange(CELLS)) < 0.9
-    again = posed_again(model, fit, body)
+    again, placed = posed_again(model, fit, body)
     assert right(again, np.arange(CELLS)) > 0.95
-    assert posed_again(model, again, body) is again  # it lies well
+    assert placed == support(model, again, body)
+    assert posed_again(model, again, body)[0] is again  # it lies well
     lost = place(model, posed(turned(body, 60.0, back=False)))
-    assert posed_again(model, lost, body) is lost  # hardly a match is right
+    assert posed_again(model, lost, body)[0] is lost  # hardly a match is right
 
 
 @settings(max_examples=10)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eutely.arrays import Arrays, starts_of, table_layout
 from eutely.atlas import Atlas
-from eutely.costs.candidates import Gaussians, Limits, candidates
+from eutely.costs.candidates import Candidates, Gaussians, Limits, candidates
 from eutely.costs.grid import neighbour_graph
 from eutely.costs.offsets import Offsets, fill_offsets
 from eutely.errors import ProblemError
@@ -17,6 +18,11 @@ from eutely.problem import PairProblem
 from eutely.specimen import Specimen
 
 Triple = tuple[float, float, float]
+
+
+REMEMBERED, SMALL = 128, 1000
+"""Pairs of specimens whose candidates are remembered, and their largest number of nuclei: as many
+pairs as the costs are learned on, 40 MB of worms."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,46 @@ def between(
         weights, thresholds and the cost of leaving a nucleus unmatched.
     """
     costs = costs or Costs()
-    expected = Gaussians(
-        _writable(left.centroids), _shared(cen, "cen"), _writable(left.radii), _shared(rad, "rad")
+    sides = [values.tobytes() for one in (left, right) for values in (one.centroids, one.radii)]
+    widths = tuple(variances(cen, "cen").tolist()), tuple(variances(rad, "rad").tolist())
+    small = max(len(left), len(right)) <= SMALL
+    allowed = (_allowed if small else _allowed.__wrapped__)(*sides, *widths, _limits(costs))
+    graph = (_graph if small else _graph.__wrapped__)(sides[0], costs.neighbours)
+    offsets = Offsets(*graph, np.zeros((1, 3)), np.sqrt(_shared(off, "off")))
+    means, points = _writable(left.centroids), _writable(right.centroids)
+    return _problem(allowed, means, offsets, points, costs)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _allowed(
+    centroids: bytes,
+    radii: bytes,
+    other_centroids: bytes,
+    other_radii: bytes,
+    cen: Triple,
+    rad: Triple,
+    limits: Limits,
+) -> Candidates:
+    """Return the candidates of a pair of specimens; arrays are given by their bytes.
+
+    Trials that differ in the offsets alone find them already known.
+    """
+    means, sizes, points, others = map(
+        _from_bytes, (centroids, radii, other_centroids, other_radii)
     )
-    starts, ends = neighbour_graph(left.centroids, costs.neighbours)
-    offsets = Offsets(starts, ends, np.zeros((1, 3)), np.sqrt(_shared(off, "off")))
-    return _problem(expected, offsets, _writable(right.centroids), _writable(right.radii), costs)
+    expected = Gaussians(means, _shared(cen, "cen"), sizes, _shared(rad, "rad"))
+    return candidates(expected, points, others, limits)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _graph(centroids: bytes, neighbours: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the `neighbour_graph` of points that are given by their bytes."""
+    return neighbour_graph(_from_bytes(centroids), neighbours)
+
+
+def _from_bytes(values: bytes) -> NDArray[np.float64]:
+    """Return (n, 3), writable, from the bytes of such an array."""
+    return np.frombuffer(values).reshape(-1, 3).copy()
 
 
 def to_atlas(
@@ -127,7 +167,8 @@ def to_atlas(
         _inverse(np.where(known[:, None, None], atlas.radius_covariances, np.eye(3))),
     )
     edges = atlas.edges if costs.neighbours else atlas.edges[:0]
-    return _problem(expected, _offsets(atlas, edges), points, sizes, costs)
+    allowed = candidates(expected, points, sizes, _limits(costs))
+    return _problem(allowed, expected.means, _offsets(atlas, edges), points, costs)
 
 
 def _offsets(atlas: Atlas, edges: NDArray[np.int32]) -> Offsets:
@@ -168,19 +209,23 @@ def _shared(given: ArrayLike, what: str) -> NDArray[np.float64]:
     return np.diag(1.0 / variances(given, what))[None]
 
 
+def _limits(costs: Costs) -> Limits:
+    """Return what the candidates depend on."""
+    cen, rad, _ = costs.weights
+    return Limits(cen, rad, costs.nu_cen, costs.tau_centroid, costs.tau_radius, costs.k_min)
+
+
 def _problem(
-    expected: Gaussians,
+    allowed: Candidates,
+    means: NDArray[np.float64],
     offsets: Offsets,
     points: NDArray[np.float64],
-    radii: NDArray[np.float64],
     costs: Costs,
 ) -> PairProblem:
-    """Return the problem of matching expected nuclei to those at ``points`` (m, 3)."""
-    cen, rad, off = costs.weights
-    limits = Limits(cen, rad, costs.nu_cen, costs.tau_centroid, costs.tau_radius, costs.k_min)
-    allowed = candidates(expected, points, radii, limits)
+    """Return the problem of matching nuclei expected at ``means`` (n, 3) to ``points`` (m, 3)."""
     layout = table_layout(allowed.starts, offsets.starts, offsets.ends)
-    values = fill_offsets(allowed, expected.means, points, offsets, layout, off, costs.nu_off)
+    weight = costs.weights[2]
+    values = fill_offsets(allowed, means, points, offsets, layout, weight, costs.nu_off)
     edge_offsets, row_starts = layout
     arrays = Arrays(
         allowed.starts,
@@ -197,4 +242,4 @@ def _problem(
         values,
         np.zeros(1),
     )
-    return PairProblem(len(expected.means), len(points), arrays)
+    return PairProblem(len(means), len(points), arrays)

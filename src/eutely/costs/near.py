@@ -62,8 +62,8 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
     """Return starts, points and squared distances of near pairs, and how many were looked at."""
     m, n = len(places), len(grid.points)
     starts = np.zeros(m + 1, np.int32)
-    items = np.empty(ROOM * m + n, np.int32)
-    squares = np.empty(ROOM * m + n)
+    items = np.empty(ROOM * m + n + 1, np.int32)
+    squares = np.empty(ROOM * m + n + 1)
     pinned = np.full(m, -1, np.int32)
     for j in range(n):
         if pins[j] >= 0:
@@ -75,8 +75,8 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
         a, b, c = w[0, 0], w[1, 0], w[1, 1]
         d, e, f = w[2, 0], w[2, 1], w[2, 2]
         px, py, pz = places[i, 0], places[i, 1], places[i, 2]
-        if end + n > len(items):
-            room = 2 * len(items) + n
+        if end + n >= len(items):
+            room = 2 * len(items) + n + 1
             items, squares = longer(items, end, room), longer(squares, end, room)
         if pinned[i] >= 0:
             q = grid.points[pinned[i]]
@@ -100,17 +100,18 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
                 row = (gx * np.int64(grid.shape[1]) + gy) * grid.shape[2]
                 begin, stop = grid.starts[row + low[2]], grid.starts[row + high[2] + 1]
                 looked_at += stop - begin
-                for at in range(begin, stop):
-                    j = grid.order[at]
-                    q = grid.points[j]
-                    x, y, z = q[0] - px, q[1] - py, q[2] - pz
+                for j in grid.order[begin:stop]:
+                    at = np.uint32(j)  # unsigned, so that it is not compared with 0
+                    x = grid.points[at, 0] - px
+                    y = grid.points[at, 1] - py
+                    z = grid.points[at, 2] - pz
                     u, v = a * x, b * x + c * y
                     t = d * x + e * y + f * z
                     square = u * u + v * v + t * t
-                    if square <= limit and pins[j] == FREE:
-                        items[end] = j
-                        squares[end] = square
-                        end += 1
+                    # Written in any case: whether a point is near enough cannot be predicted.
+                    items[end] = j
+                    squares[end] = square
+                    end += (square <= limit) & (pins[at] == FREE)
         starts[i + 1] = end
     return starts, longer(items, end, end), longer(squares, end, end), looked_at
 

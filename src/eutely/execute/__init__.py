@@ -5,16 +5,34 @@ depends on nothing else. Results come in the order of the items, so neither the 
 nor the order in which they finish can reach an output.
 """
 
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from eutely.errors import ExecuteError
 from eutely.execute.protocol import Done, Executor, Progress, silent
 from eutely.execute.reporting import PART, Reporting
 from eutely.execute.threads import Threads, cores
 
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
 __all__ = ["PART", "Done", "Executor", "Progress", "Reporting", "open_executor", "silent"]
+
+
+@lru_cache(maxsize=1)
+def _blas(modules: int) -> "ThreadpoolController":  # noqa: ARG001
+    """Return the libraries of this process that have threads; ``modules`` are loaded by now.
+
+    They are searched for only after modules were imported, since nothing else loads libraries: the
+    search takes as long as a tenth of what it takes to annotate a specimen.
+    """
+    from threadpoolctl import ThreadpoolController  # not before there is work: errors come first
+
+    return ThreadpoolController()
 
 
 @contextmanager
@@ -33,11 +51,9 @@ def open_executor(workers: int | str | None = None) -> Iterator[Executor]:
     """
     if isinstance(workers, int) and workers < 1:
         raise ExecuteError(f"workers is {workers}, expected at least 1")
-    from threadpoolctl import threadpool_limits  # not before there is work: errors come first
-
     from eutely.execute.cluster import open_dask
 
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _blas(len(sys.modules)).limit(limits=1, user_api="blas"):
         if isinstance(workers, str):
             with open_dask(workers) as executor:
                 yield executor

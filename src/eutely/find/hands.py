@@ -35,6 +35,11 @@ TELLING = 2.0
 """Median evidence from which a cohort shows handedness. Worms have 3 to 8, round embryos 0.4 to 7,
 symmetric simulated animals 0 to 2."""
 
+TELLING_LARGE, AGREEMENT = 5.0, 0.9
+"""The same for large bodies, which have 1 to 3 if symmetric and 10 and more if cells lie a fifth of
+the distance of neighbours off their mirror images; and share of the specimens about which two must
+agree."""
+
 DOUBTFUL, CLEAR = 1.5, 3.0
 """Evidence from which a specimen gives rise to a closer look, and from which it needs none."""
 
@@ -65,17 +70,20 @@ def mirror_images(frame: Frame, settings: Estimate, executor: Executor) -> NDArr
     none = np.zeros(len(frame), bool)
     if len(frame) < FEWEST:
         return none
-    if np.median([len(posed) for posed in frame.specimens]) > LARGE:
-        # How well a first warp happens to fit differs by more than what tells the two apart.
-        log.info("large bodies are not compared with mirror images: taken as they are")
-        return none
     centre = reference(frame)
     first = frame.specimens[centre]
     model = single_model(frame, first, settings)
-    evidence = np.array(list(executor.map(_evidence, frame.specimens, shared=(model,))))
+    large = np.median([len(posed) for posed in frame.specimens]) > LARGE
+    # In large bodies, how well a first warp happens to fit differs by more than what tells the two
+    # apart: they are fitted to the end.
+    compared = executor.map(_closer if large else _evidence, frame.specimens, shared=(model,))
+    evidence = np.array(list(compared))
     others = np.arange(len(frame)) != centre
-    if np.median(np.abs(evidence[others])) < TELLING:
+    if np.median(np.abs(evidence[others])) < (TELLING_LARGE if large else TELLING):
         log.debug("the specimens are too symmetric to show mirror images: taken as they are")
+        return none
+    if large and not _confirmed(frame, evidence, centre, settings, executor):
+        log.debug("two specimens disagree about mirror images: all are taken as they are")
         return none
     evidence[centre] = CLEAR
     signs = evidence[np.abs(evidence) >= DOUBTFUL] < 0
@@ -106,6 +114,28 @@ def _by_origin(frame: Frame, evidence: NDArray[np.float64], centre: int) -> NDAr
     for group in frame.imaged_alike():
         odds[group] = mirror_odds(odds[group])
     return np.asarray(odds > 0)
+
+
+def _confirmed(
+    frame: Frame,
+    evidence: NDArray[np.float64],
+    centre: int,
+    settings: Estimate,
+    executor: Executor,
+) -> bool:
+    """Return whether another specimen shows the same mirror images as the first one, the centre.
+
+    Warps of large bodies may fit by chance, either way; what chance shows differs by specimen.
+    """
+    clearness = np.abs(evidence)
+    clearness[centre] = -np.inf
+    second = int(np.argmax(clearness))
+    model = single_model(frame, frame.specimens[second], settings)
+    others = [number for number in range(len(frame)) if number != second]
+    items = [frame.specimens[number] for number in others]
+    again = np.array(list(executor.map(_closer, items, shared=(model,))))
+    signs = np.sign(np.where(np.arange(len(frame)) == centre, 1.0, evidence))
+    return bool(np.mean(signs[others] * signs[second] == np.sign(again)) >= AGREEMENT)
 
 
 def with_signs(frame: Frame, mirrored: NDArray[np.bool_]) -> Frame:

@@ -74,22 +74,23 @@ def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
     return replace(again, mirror=fit.mirror, rivals=fit.rivals)
 
 
-def posed_again(model: Model, fit: Fit, points: Points, pins: Pins = None) -> Fit:
+def posed_again(model: Model, fit: Fit, points: Points, pins: Pins = None) -> tuple[Fit, float]:
     """Pose a specimen that lies badly again by its own matches, while that makes it likelier.
 
     The warp cannot undo a pose that is far off, but even then many matches are right. ``points``
-    (n, 3) are the nuclei in their own unit.
+    (n, 3) are the nuclei in their own unit. Returns the support of the fit as well.
     """
+    placed = support(model, fit, points)
     for _ in range(MOST_TIMES):
         cells = np.flatnonzero(fit.nuclei >= 0)
-        if len(cells) < FEWEST_MATCHES or not PLACED < support(model, fit, points) < WELL:
+        if len(cells) < FEWEST_MATCHES or not PLACED < placed < WELL:
             break
         matrix, shift = least_squares(points[fit.nuclei[cells]], model.means[cells])
         again = place_again(model, replace(fit, warped=points @ matrix.T + shift), pins)
         if surprise(model, again, points) >= surprise(model, fit, points):
             break
-        fit = again
-    return fit
+        fit, placed = again, support(model, again, points)
+    return fit, placed
 
 
 def match_around(model: Model, fit: Fit, pins: Pins, terms: PairCosts | None) -> Fit:

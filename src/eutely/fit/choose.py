@@ -66,8 +66,12 @@ MOST_FITS = 3
 """Fits of a specimen of many nuclei that are matched jointly, besides mirror images."""
 
 
-def place_in_view(model: Model, specimen: Posed, unposed: Unposed, pins: Pins = None) -> Fit:
+def place_in_view(
+    model: Model, specimen: Posed, unposed: Unposed, pins: Pins = None
+) -> tuple[Fit, float]:
     """Find the view and handedness that fit best, warp the specimen and match it.
+
+    Returns its support as well, see `eutely.fit.evidence.support`.
 
     Parameters
     ----------

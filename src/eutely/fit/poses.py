@@ -43,6 +43,9 @@ least are plausible. In wrong poses it costs 1.05 to 1.25 times as much."""
 MARGIN = 6.0
 """Distance, in typical distances of neighbours, up to which cells beside a slab belong to it."""
 
+SAME = 1e-6
+"""Distance, in typical distances of neighbours, up to which nuclei of two poses are the same."""
+
 LACKING, MOST_LACKING = 0.01, 0.12
 """Shares of the nuclei that a specimen lacks from which, and up to which, one end of the body may
 be cut off. Where more is, its view is searched for."""
@@ -93,7 +96,11 @@ def plausible_poses(
     rules = pose_rules(broad)
     costs: dict[int, float] = {}
     spare = max(len(poses[0]) - len(model.means), 0)
+    seen: list[int] = []
     for at in np.argsort(near, kind="stable")[:count].tolist():
+        if any(_same(tried[at], tried[other], model.body.spacing) for other in seen):
+            continue
+        seen.append(at)
         # A pose that cannot be among the best need not be matched.
         lowest = min(costs.values(), default=np.inf)
         if least_cost(squares[at], spare) <= max(RIVAL * lowest, lowest):
@@ -101,6 +108,14 @@ def plausible_poses(
     lowest = min(costs.values())
     limit = max(RIVAL * lowest, lowest)
     return [tried[at] for at in sorted(costs, key=costs.__getitem__) if costs[at] <= limit]
+
+
+def _same(first: Points, second: Points, spacing: float) -> bool:
+    """Return whether two poses are one: half a turn of a given pose is another given one."""
+    return bool(
+        np.abs(first[0] - second[0]).max() < SAME * spacing
+        and np.abs(first - second).max() < SAME * spacing
+    )
 
 
 def nearest_pose(model: Model, poses: Sequence[Points]) -> Points:

@@ -113,8 +113,8 @@ def _along(points: NDArray[np.float64]) -> NDArray[np.float64]:
     count, reach = len(points), NEIGHBOURS
     while True:
         distances, nearest = map(np.asarray, KDTree(points).query(points, range(2, reach + 2)))
-        rows = np.repeat(np.arange(count), reach)
-        graph = csr_array((distances.ravel(), (rows, nearest.ravel())), (count, count))
+        starts = np.arange(0, count * reach + 1, reach)
+        graph = csr_array((distances.ravel(), nearest.ravel(), starts), (count, count))
         if connected_components(graph, directed=False)[0] == 1:
             break
         reach = min(2 * reach, count - 1)
@@ -124,8 +124,8 @@ def _along(points: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(lengths, dtype=np.float64).ravel()
 
     first_end = lengths_from(np.intp(0)).argmax()
-    second_end = lengths_from(first_end).argmax()
-    return (lengths_from(first_end) - lengths_from(second_end)) / 2
+    from_first = lengths_from(first_end)
+    return (from_first - lengths_from(from_first.argmax())) / 2
 
 
 def _fitted(

@@ -129,14 +129,16 @@ def proved(
         costs = student_costs(squares, centres.heights[owners], rules.freedom)
         if rules.extra is not None:
             costs += rules.extra.on(near)
-        gains = np.where(free[owners], costs - c0[owners], -CERTAIN)
+        gains = costs - c0[owners]
+        if rules.pins is not None:
+            gains[~free[owners]] = -CERTAIN
         return _Priced(near, owners, squares, costs, gains)
 
     most = square_of(c0 + centres.heights - float(least.min()), rules.freedom)
     first = np.minimum(_expected(FIRST, centres, grid), most)
     end = _expected(NEAREST, centres, grid) if n > NEAREST else np.full(m, np.inf)
     pairs = priced(*within(places, centres.whitening, first, grid, rules.pins))
-    search = Search(places, centres, points, pinned, rules.freedom, end, CLOSE)
+    search = Search(places, centres, grid, pinned, rules.freedom, end, CLOSE)
     v = np.zeros(n)
     last_spare, last_values = np.full(m, -np.inf), np.full(n, -np.inf)
     while True:
@@ -151,7 +153,8 @@ def proved(
             excess = others.gains - u[others.owners] - v[others.near.points]
             worth = np.zeros(m, bool)
             worth[others.owners[excess < -ROUNDING * (1 + np.abs(others.gains))]] = True
-            pairs = pairs.extended(others.subset(worth[others.owners] & (excess < CLOSE)))
+            if worth.any():
+                pairs = pairs.extended(others.subset(worth[others.owners] & (excess < CLOSE)))
         if len(pairs.near.points) == known:
             break
         last_spare, last_values = spare, values
@@ -164,7 +167,7 @@ def proved(
 
 def _expected(count: float, centres: Centres, grid: Grid) -> NDArray[np.float64]:
     """Return (m,), the squared distances within which about ``count`` points are expected."""
-    occupied = int(np.count_nonzero(np.diff(grid.starts)))
+    occupied = int(np.count_nonzero(grid.starts[1:] != grid.starts[:-1]))
     density = len(grid.points) / (occupied * float(grid.size[0]) ** 3)
     volumes = 4 / 3 * np.pi * np.exp(-centres.heights)
     return np.asarray((count / (density * volumes)) ** (2 / 3))

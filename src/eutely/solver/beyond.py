@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from eutely.arrays import longer
 from eutely.candidates import Candidates
-from eutely.costs.grid import grid_of
+from eutely.costs.grid import Grid, grid_of
 from eutely.costs.near import box
 from eutely.kernel import kernel
 from eutely.solver.softassign import Centres, student
@@ -27,6 +27,9 @@ LAYERS = (0.02, 0.1, 0.4)
 FEW = 700
 """Points that make one layer in any case."""
 
+
+LARGEST = 600.0
+"""Exponent up to which powers stand for sums of levels: far from the largest number there is."""
 
 RISEN = 1e-9
 """Rise of a price that counts."""
@@ -43,8 +46,8 @@ class Search(NamedTuple):
     ----------
     places, centres
         (m, 3), and their covariances.
-    points, pinned
-        (n, 3), and (n,), those that are pinned: no other pair may have them.
+    grid, pinned
+        of all points, and (n,), those that are pinned: no other pair may have them.
     freedom
         of the Student-t costs.
     end
@@ -55,7 +58,7 @@ class Search(NamedTuple):
 
     places: NDArray[np.float64]
     centres: Centres
-    points: NDArray[np.float64]
+    grid: Grid
     pinned: NDArray[np.bool_]
     freedom: float
     end: NDArray[np.float64]
@@ -82,19 +85,16 @@ def _beyond(
     search: Search, spare: NDArray[np.float64], values: NDArray[np.float64], candidates: Candidates
 ) -> Iterator[tuple[Candidates, NDArray[np.float64]]]:
     """Yield pairs of centres and points that are not pinned, layer by layer."""
-    order = np.argsort(-values, kind="stable").astype(np.int32)
-    order = order[~search.pinned[order]]
-    shares = LAYERS if len(order) > FEW else ()
-    cuts = [int(share * len(order)) for share in shares]
-    for points in np.split(order, cuts):
-        if not len(points) or spare.max(initial=-np.inf) + values[points[0]] <= 0:
+    highest = spare.max(initial=-np.inf)
+    for points, grid in _layers(search, values):
+        if highest + values[points].max() <= 0:
             continue
         starts, near, squares, _ = pairs_beyond(
             np.array(search.places, order="C"),
             search.centres.whitening,
             spare,
             search.end,
-            grid_of(search.points[points]),
+            grid,
             points,
             values[points],
             candidates.starts,
@@ -104,6 +104,22 @@ def _beyond(
             len(values),
         )
         yield Candidates(starts, near), squares
+
+
+def _layers(
+    search: Search, values: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.int32], Grid]]:
+    """Yield points that are not pinned, those of the highest prices first, and their grids."""
+    places = search.grid.points
+    if len(places) <= FEW and not search.pinned.any():
+        yield np.arange(len(places), dtype=np.int32), search.grid
+        return
+    order = np.argsort(-values, kind="stable").astype(np.int32)
+    order = order[~search.pinned[order]]
+    shares = LAYERS if len(order) > FEW else ()
+    for points in np.split(order, [int(share * len(order)) for share in shares]):
+        if len(points):
+            yield points, grid_of(places[points])
 
 
 @kernel
@@ -128,6 +144,11 @@ def pairs_beyond(
     squares = np.empty(4 * n + 64)
     listed = np.full(count, -1, np.int32)
     highest = values.max()
+    # A cost below a sum of two levels is a square below a product of their powers, which takes no
+    # logarithm for each pair.
+    powers = np.empty(n)
+    for k in range(n):
+        powers[k] = np.exp(2.0 * (values[k] - highest) / (freedom + 3))
     low, high = np.empty(3, np.int64), np.empty(3, np.int64)
     found, looked_at = 0, 0
     for i in range(m):
@@ -140,12 +161,15 @@ def pairs_beyond(
             else:
                 limit = freedom * np.expm1(min(2.0 * (most + close) / (freedom + 3), 700.0))
             limit = min(limit, end[i])
+            exponent = 2.0 * (most + close) / (freedom + 3)
+            power = np.exp(min(exponent, LARGEST)) * (1.0 + 1e-9)
             if found + n > len(points):
                 room = 2 * len(points) + n
                 points, squares = longer(points, found, room), longer(squares, found, room)
             w = whitening[i]
             a, b, c = w[0, 0], w[1, 0], w[1, 1]
             d, e, f = w[2, 0], w[2, 1], w[2, 2]
+            px, py, pz = places[i, 0], places[i, 1], places[i, 2]
             box(places[i], w, np.sqrt(limit), grid, low, high)
             for gx in range(low[0], high[0] + 1):
                 for gy in range(low[1], high[1] + 1):
@@ -154,16 +178,21 @@ def pairs_beyond(
                     row = (gx * np.int64(grid.shape[1]) + gy) * grid.shape[2]
                     begin, stop = grid.starts[row + low[2]], grid.starts[row + high[2] + 1]
                     looked_at += stop - begin
-                    for at in range(begin, stop):
-                        j = grid.order[at]
-                        q = grid.points[j]
-                        x, y, z = q[0] - places[i, 0], q[1] - places[i, 1], q[2] - places[i, 2]
+                    for at in grid.order[begin:stop]:
+                        j = np.uint32(at)
+                        x = grid.points[j, 0] - px
+                        y = grid.points[j, 1] - py
+                        z = grid.points[j, 2] - pz
                         u, v = a * x, b * x + c * y
                         t = d * x + e * y + f * z
                         square = u * u + v * v + t * t
-                        if square > limit or listed[numbers[j]] == i:
+                        if square > limit or listed[np.uint32(numbers[j])] == i:
                             continue
-                        if student(square, freedom) < spare[i] + values[j] + close:
+                        if freedom < np.inf and exponent < LARGEST:
+                            near = 1.0 + square / freedom < power * powers[j]
+                        else:
+                            near = student(square, freedom) < spare[i] + values[j] + close
+                        if near:
                             points[found] = numbers[j]
                             squares[found] = square
                             found += 1

@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.arrays import longer, transpose
-from eutely.kernel import kernel
+from eutely.kernel import inner, kernel
 from eutely.solver.lap_sparse import lap_sparse
 
 SHORT = 16
 """Candidates of a row at first."""
+
+GROUPS = 32
+"""Groups of columns whose lowest costs show which columns are among the cheapest of a row."""
 
 EQUAL = 1e-11
 """Relative difference up to which a cost counts as that of its prices."""
@@ -58,12 +61,28 @@ def _cheapest(costs: Any, most: int) -> Any:
     starts = np.zeros(n + 1, np.int32)
     labels = np.empty(n * most, np.int32)
     best = np.empty(most)
+    few = np.empty(m + 1, np.int32)
+    lowest = np.empty(GROUPS)
     size = 0
     for i in range(n):
+        row = costs[i]
+        # Every so many columns make a group. The cheapest columns cost no more than the lowest
+        # costs of as many groups, and hardly any others do.
+        for k in range(GROUPS):
+            lowest[k] = 0.0
+        for first in range(0, m, GROUPS):
+            some = row[first : min(first + GROUPS, m)]
+            for k in range(len(some)):
+                lowest[k] = some[k] if some[k] < lowest[k] else lowest[k]
+        highest = _ranked(lowest, most)
+        count = 0
+        for j in range(m):
+            few[count] = j
+            count += row[j] <= highest
         known = 0
         bar = 0.0
-        for j in range(m):
-            cost = costs[i, j]
+        for j in few[:count]:
+            cost = row[np.uint32(j)]
             if cost < bar:
                 at = min(known, most - 1)
                 known = at + 1
@@ -84,6 +103,18 @@ def _cheapest(costs: Any, most: int) -> Any:
         size += known
         starts[i + 1] = size
     return starts, longer(labels, size, size)
+
+
+@inner
+def _ranked(values: Any, rank: int) -> float:
+    """Sort ``values`` in place, and return the one of this rank, 1 for the lowest; or 0."""
+    for k in range(1, len(values)):
+        value, at = values[k], k
+        while at > 0 and values[at - 1] > value:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = value
+    return float(values[rank - 1]) if rank <= len(values) else 0.0
 
 
 @kernel

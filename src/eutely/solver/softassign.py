@@ -223,7 +223,8 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int, sweeps
     Row i has the entries ``starts[i]`` to ``starts[i + 1]``, each of a column ``items``;
     ``spare`` (m,) is the weight of a row and a column without partners, ``count`` the number of
     columns. Only the product of the two weights matters, so both get the same share of it. Ends
-    after ``sweeps``, or when rows have settled after more than `SWEEPS`.
+    after ``sweeps``, or when rows have settled after more than `SWEEPS`. Columns are unsigned where
+    they are an index: otherwise each of them would be compared with 0, which takes as long again.
     """
     m = len(starts) - 1
     slack = 1.0
@@ -238,19 +239,23 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int, sweeps
     right = np.empty(count)
     for j in range(count):
         right[j] = 1.0
+    last = np.empty(count)
     for sweep in range(sweeps):
         change = 0.0
-        for i in range(m):
-            total = spare[i] / slack
-            for at in range(starts[i], starts[i + 1]):
-                total += values[at] * right[items[at]]
-            change = max(change, abs(1 / total - left[i]) * total)
-            left[i] = 1 / total
         for j in range(count):
+            last[j] = right[j]
             right[j] = slack
+        # Rows and columns in one go: what a row adds to its columns depends on this row alone.
         for i in range(m):
-            for at in range(starts[i], starts[i + 1]):
-                right[items[at]] += values[at] * left[i]
+            row, columns = values[starts[i] : starts[i + 1]], items[starts[i] : starts[i + 1]]
+            total = spare[i] / slack
+            for k in range(len(row)):
+                total += row[k] * last[np.uint32(columns[k])]
+            scale = 1 / total
+            change = max(change, abs(scale - left[i]) * total)
+            left[i] = scale
+            for k in range(len(row)):
+                right[np.uint32(columns[k])] += row[k] * scale
         for j in range(count):
             right[j] = 1 / right[j]
         if sweep >= SWEEPS and change < SETTLED:

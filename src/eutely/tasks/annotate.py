@@ -242,8 +242,7 @@ def _fit_task(atlas: Atlas, model: Model, task: Task) -> Result:
     specimen = posed(given, atlas.size if atlas.scale else None, atlas.features)
     unposed = _unposed(atlas, given, task.hands)
     if atlas.model == "joint":
-        fit = place_in_view(model, specimen, unposed, task.pins)
-        return Result(specimen, unposed.points, fit, support(model, fit, unposed.points))
+        return Result(specimen, unposed.points, *place_in_view(model, specimen, unposed, task.pins))
     if task.hands == HANDS["mirrored"]:
         specimen = replace(specimen, poses=tuple(points * MIRROR for points in specimen.poses))
     return Result(specimen, unposed.points, fit_specimen(atlas, model, specimen, task.pins), None)
@@ -289,6 +288,8 @@ def _settle_hands(
     doubtful = [number for number in group if results[number].fit.mirror is not None]
     other = [n for n in doubtful if results[n].mirrored != (mirrored[n] > 0.5)]
     items = [tasks[number]._replace(hands=(mirrored[number] > 0.5,)) for number in other]
+    if not doubtful:
+        return
     again = executor.map(_fit_task, items, shared=(atlas, model_of_atlas(atlas)))
     for number, result in zip(other, again, strict=True):
         # What speaks for the other handedness is still known.

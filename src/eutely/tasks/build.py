@@ -359,19 +359,36 @@ def held_out_fits(
     """
     settings = context.settings
     parts = min(settings.refine.folds, len(cells))
-    fold = folds(len(cells), parts)
-    fits: dict[int, HeldOut] = {}
-    for part in range(parts):
-        atlas = atlas_of(cells, frame, settings, weights=weights, chosen=fold != part)
-        inside = np.flatnonzero(fold == part).tolist()
-        items = [frame.specimens[number] for number in inside]
-        shared = (atlas, model_of_atlas(atlas))
-        fits |= dict(zip(inside, context.executor.map(_fit, items, shared=shared), strict=True))
-        context.progress("checking how specimens fit", part + 1, parts, "")
-    return tuple(fits[number] for number in range(len(cells)))
+    shared = (cells, frame, settings, weights, parts)
+    atlases = list(context.executor.map(_atlas_of_others, range(parts), shared=shared))
+    items = list(zip(folds(len(cells), parts).tolist(), frame.specimens, strict=True))
+    fits = context.executor.map(
+        _fit,
+        items,
+        shared=(atlases,),
+        on_done=lambda done, total: context.progress("checking how specimens fit", done, total, ""),
+    )
+    return tuple(fits)
 
 
-def _fit(atlas: Atlas, model: Model, specimen: Posed) -> HeldOut:
+def _atlas_of_others(
+    cells: Cells,
+    frame: Frame,
+    settings: Config,
+    weights: NDArray[np.float64] | None,
+    parts: int,
+    part: int,
+) -> tuple[Atlas, Model]:
+    """Return the atlas of the specimens outside of a fold, and its model."""
+    others = folds(len(cells), parts) != part
+    atlas = atlas_of(cells, frame, settings, weights=weights, chosen=others)
+    return atlas, model_of_atlas(atlas)
+
+
+def _fit(atlases: Sequence[tuple[Atlas, Model]], item: tuple[int, Posed]) -> HeldOut:
+    """Match a specimen with the atlas of the specimens outside of its fold."""
+    part, specimen = item
+    atlas, model = atlases[part]
     if atlas.model != "joint":
         return HeldOut(nucleus_cells(fit_specimen(atlas, model, specimen), ALTERNATIVES), None)
     if len(specimen.poses) == 1:  # settled by names, or a part at its place
