@@ -3,7 +3,8 @@
 Bringing a specimen to the usual length and width would stretch a part over the whole. So whole
 specimens make a first mean, in which the view of each other specimen is searched: its place, scale
 and handedness. Those that fit, and whose handedness is clear, are added to the mean. In that better
-mean all parts are placed again; then those that still do not fit, until no further one fits.
+mean all are placed again, also those that were taken for whole ones, since some may lack an end;
+then those that still do not fit, until no further one fits.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from eutely.features import cell_means
 from eutely.find.hands import DOUBTFUL, mirror_images, most_are, turned, with_signs
 from eutely.find.refine.grow import settled
 from eutely.find.refine.rounds import fit_of, linear_round, nuclei_as_cells, specimens_of
+from eutely.fit.again import posed_again
 from eutely.fit.choose import settle_view
 from eutely.fit.evidence import ASYMMETRIC, PLACED, asymmetry, is_mirrored, support
 from eutely.fit.model import Model, joint_model
 from eutely.fit.place import match_jointly
-from eutely.fit.view import Unposed
+from eutely.fit.view import MANY, Unposed
 from eutely.frame import Body, Frame, Points, Posed
 from eutely.geometry import spacing
 from eutely.steps import Context, Run, step
@@ -160,7 +162,12 @@ def in_their_places(
         if number == 0 and len(founders) > 1:
             least += SHARE * max(_usual_support(model, cells), 0.0)
         items = [
-            (before.specimens[one], hands, known, seen[one].evidence if one in seen else ())
+            (
+                before.specimens[one],
+                hands if parts[one] else (False,),
+                known,
+                seen[one].evidence if one in seen else (),
+            )
             for one in tried
         ]
         views = zip(tried, context.executor.map(_viewed, items, shared=(model,)), strict=True)
@@ -172,8 +179,10 @@ def in_their_places(
         joined = set(fitting) - set(placed)
         placed = sorted({*placed, *fits})
         log.info("%d of %d specimens fit each other", len(placed), len(frame))
-        if number:  # all parts are placed again in the mean of all, then what is in doubt
+        if number:  # all are placed again in the mean of all, then what is in doubt
             tried = [one for one in tried if one not in fits or not seen[one].clear]
+        elif joined:
+            tried += [one for one in most if len(frame.specimens[one]) >= MANY]
         if not tried or not joined:
             break
     _check_hanging(len(frame) - len(placed), len(frame))
@@ -263,6 +272,8 @@ def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool, tuple[float
             fit = settle_view(model, specimen, unposed._replace(hands=(mirrored,)))
     mirrored = is_mirrored(points, fit.posed)
     placed = support(model, fit, points)
+    if fit.view is not None and len(points) >= MANY:
+        fit = posed_again(model, match_jointly(model, fit, refits=1), points)
     return View(fit.posed, placed, mirrored, fit.view is not None, evidence)
 
 
@@ -283,7 +294,7 @@ def _with_views(before: Frame, frame: Frame, views: dict[int, View]) -> Frame:
             poses=(view.posed,),
             radii=specimen.radii * float(np.cbrt(growth)),
             stretch=(1.0, 1.0),
-            mirrored=view.mirrored,
+            mirrored=specimen.mirrored != view.mirrored,
             part=True,
         )
     return replace(frame, specimens=tuple(specimens))

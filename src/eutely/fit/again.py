@@ -12,7 +12,7 @@ from eutely.candidates import PairCosts
 from eutely.fit.evidence import PLACED, support, surprise
 from eutely.fit.model import Model
 from eutely.fit.place import Fit, feature_term, match_jointly, warp_pose
-from eutely.fit.view import in_view
+from eutely.fit.view import MANY, in_view
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign
 from eutely.solver.meanfield import settle
@@ -24,6 +24,10 @@ PART_ROUNDS = 2
 WELL = 1.0
 """Support from which a specimen lies well enough; with less it is posed again. Parts of worms have
 2 and more at their place, embryos 1.4."""
+
+WELL_AS_PART = 3.0
+"""The same for a part of many nuclei: one that lies well in most of its length, but not at an end,
+has 2.5."""
 
 MOST_TIMES, FEWEST_MATCHES = 3, 12
 """Times that a specimen is posed again at most, and matches that this takes."""
@@ -80,9 +84,10 @@ def posed_again(model: Model, fit: Fit, points: Points, pins: Pins = None) -> Fi
     The warp cannot undo a pose that is far off, but even then many matches are right. ``points``
     (n, 3) are the nuclei in their own unit.
     """
+    well = WELL if fit.view is None or len(points) < MANY else WELL_AS_PART
     for _ in range(MOST_TIMES):
         cells = np.flatnonzero(fit.nuclei >= 0)
-        if len(cells) < FEWEST_MATCHES or not PLACED < support(model, fit, points) < WELL:
+        if len(cells) < FEWEST_MATCHES or not PLACED < support(model, fit, points) < well:
             break
         matrix, shift = least_squares(points[fit.nuclei[cells]], model.means[cells])
         again = place_again(model, replace(fit, warped=points @ matrix.T + shift), pins)
