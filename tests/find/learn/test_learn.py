@@ -178,6 +178,6 @@ def test_halves_are_refused_with_a_way_out() -> None:
     halves = Frame(tuple(parts), frame.body, frame.features)
     with (
         open_executor(1) as executor,
-        pytest.raises(EutelyError, match=r"40% .* use method refine"),
+        pytest.raises(EutelyError, match=r"40% .* use method"),
     ):
         find(Run(CONFIG, executor, Memory()), halves)
