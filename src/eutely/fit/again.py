@@ -25,12 +25,12 @@ WELL = 1.0
 """Support from which a specimen lies well enough; with less it is posed again. Parts of worms have
 2 and more at their place, embryos 1.4."""
 
-WELL_AS_PART = 3.0
-"""The same for a part of many nuclei: one that lies well in most of its length, but not at an end,
-has 2.5."""
-
 MOST_TIMES, FEWEST_MATCHES = 3, 12
 """Times that a specimen is posed again at most, and matches that this takes."""
+
+MOST_TIMES_AS_PART, GAIN = 6, 10.0
+"""The same for a part of many nuclei, however well it lies: one end of it may be off. It is posed
+again as long as that makes it likelier by so many units of log-likelihood."""
 
 Pins = NDArray[np.int32] | None
 
@@ -84,16 +84,20 @@ def posed_again(model: Model, fit: Fit, points: Points, pins: Pins = None) -> Fi
     The warp cannot undo a pose that is far off, but even then many matches are right. ``points``
     (n, 3) are the nuclei in their own unit.
     """
-    well = WELL if fit.view is None or len(points) < MANY else WELL_AS_PART
-    for _ in range(MOST_TIMES):
+    part = fit.view is not None and len(points) >= MANY
+    well, gain = (np.inf, GAIN) if part else (WELL, 0.0)
+    for _ in range(MOST_TIMES_AS_PART if part else MOST_TIMES):
         cells = np.flatnonzero(fit.nuclei >= 0)
         if len(cells) < FEWEST_MATCHES or not PLACED < support(model, fit, points) < well:
             break
         matrix, shift = least_squares(points[fit.nuclei[cells]], model.means[cells])
         again = place_again(model, replace(fit, warped=points @ matrix.T + shift), pins)
-        if surprise(model, again, points) >= surprise(model, fit, points):
+        gained = surprise(model, fit, points) - surprise(model, again, points)
+        if gained <= 0:
             break
         fit = again
+        if gained < gain:
+            break
     return fit
 
 
