@@ -3,7 +3,8 @@
 Bringing a specimen to the usual length and width would stretch a part over the whole. So whole
 specimens make a first mean, in which the view of each other specimen is searched: its place, scale
 and handedness. Those that fit, and whose handedness is clear, are added to the mean. In that better
-mean all parts are placed again; then those that still do not fit, until no further one fits.
+mean all are placed again, also those that were taken for whole ones, since some may lack an end;
+then those that still do not fit, until no further one fits.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from eutely.features import cell_means
 from eutely.find.hands import DOUBTFUL, mirror_images, most_are, turned, with_signs
 from eutely.find.refine.grow import settled
 from eutely.find.refine.rounds import fit_of, linear_round, nuclei_as_cells, specimens_of
+from eutely.fit.again import posed_again
 from eutely.fit.choose import settle_view
 from eutely.fit.evidence import ASYMMETRIC, HAND, PLACED, asymmetry, is_mirrored, support
 from eutely.fit.handedness import CERTAIN, mirror_odds
 from eutely.fit.model import Model, joint_model
 from eutely.fit.place import match_jointly
-from eutely.fit.view import Unposed
+from eutely.fit.view import MANY, Unposed
 from eutely.frame import Body, Frame, Points, Posed
 from eutely.geometry import spacing
 from eutely.steps import Context, Run, step
@@ -160,10 +162,11 @@ def in_their_places(
         cells, model = _mean(frame.subset(founders), start, context)
         start = Gaussians(model.means, model.centres.covariances), model.features
         shows = len(founders) >= FEWEST_FOUNDERS and asymmetry(model, cells.seen()) >= ASYMMETRIC
-        hands = (False, True) if shows else (False,)
+        hands: tuple[bool, ...] = (False, True) if shows else (False,)
         if number == 0 and len(founders) > 1:
             least += SHARE * max(_usual_support(model, cells), 0.0)
-        seen = _searched(context, model, before, (tried, hands, known), seen)
+        considered = {one: hands if parts[one] else hands[:1] for one in tried}
+        seen = _searched(context, model, before, (considered, known), seen)
         # Those of clear handedness come first: the others are judged by a better mean.
         fitting = [one for one in tried if seen[one].support > least]
         fits = {one: seen[one] for one in fitting if number or seen[one].clear}
@@ -171,8 +174,10 @@ def in_their_places(
         joined = set(fitting) - set(placed)
         placed = sorted({*placed, *fits})
         log.info("%d of %d specimens fit each other", len(placed), len(frame))
-        if number:  # all parts are placed again in the mean of all, then what is in doubt
+        if number:  # all are placed again in the mean of all, then what is in doubt
             tried = [one for one in tried if one not in fits or not seen[one].clear]
+        elif joined:
+            tried += [one for one in most if len(frame.specimens[one]) >= MANY]
         if not tried or not joined:
             break
     _check_hanging(len(frame) - len(placed), len(frame))
@@ -247,7 +252,7 @@ def _searched(
     context: Context,
     model: Model,
     frame: Frame,
-    search: tuple[list[int], tuple[bool, ...], bool],
+    search: tuple[dict[int, tuple[bool, ...]], bool],
     seen: dict[int, View],
 ) -> dict[int, View]:
     """Return the views of specimens, with those that are tried again replaced.
@@ -262,42 +267,35 @@ def _searched(
     frame
         all specimens as they were before.
     search
-        numbers of specimens to try, handednesses to consider, and whether the unit is known.
+        specimens to try -> handednesses to consider; and whether the unit is known.
     seen
         the views so far.
     """
-    tried, hands, known = search
+    tried, known = search
     items = [
         (frame.specimens[one], hands, known, seen[one].evidence if one in seen else ())
-        for one in tried
+        for one, hands in tried.items()
     ]
     found = context.executor.map(_viewed, items, shared=(model,))
     seen = seen | dict(zip(tried, found, strict=True))
-    if len(hands) == 1:
-        return seen
     odds = {
         one: HAND * float(np.mean(view.evidence)) for one, view in seen.items() if view.evidence
     }
     for group in frame.imaged_alike():
-        # Those that are not tried at all have been compared with each other.
+        # Whole specimens have been compared with each other.
         own = [
-            odds.get(one, _certain((seen[one] if one in seen else frame.specimens[one]).mirrored))
-            for one in group
+            odds.get(one, CERTAIN if frame.specimens[one].mirrored else -CERTAIN) for one in group
         ]
         settled = zip(group, mirror_odds(np.array(own)).tolist(), strict=True)
         odds |= {one: value for one, value in settled if one in odds}
     seen |= {one: seen[one]._replace(odds=value) for one, value in odds.items()}
-    other = [one for one in tried if one in odds and seen[one].mirrored != (odds[one] > 0)]
+    open_ones = [one for one, hands in tried.items() if len(hands) > 1 and one in odds]
+    other = [one for one in open_ones if seen[one].mirrored != (odds[one] > 0)]
     items = [(frame.specimens[one], (odds[one] > 0,), known, seen[one].evidence) for one in other]
     turned_over = context.executor.map(_viewed, items, shared=(model,))
     for one, view in zip(other, turned_over, strict=True):
         seen[one] = view._replace(odds=odds[one])
     return seen
-
-
-def _certain(mirrored: bool) -> float:
-    """Return the log-odds of a specimen whose handedness has been settled."""
-    return CERTAIN if mirrored else -CERTAIN
 
 
 def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool, tuple[float, ...]]) -> View:
@@ -313,6 +311,8 @@ def _viewed(model: Model, item: tuple[Posed, tuple[bool, ...], bool, tuple[float
         evidence = (*evidence, fit.mirror)
     mirrored = is_mirrored(points, fit.posed)
     placed = support(model, fit, points)
+    if fit.view is not None and len(points) >= MANY:
+        fit, _ = posed_again(model, match_jointly(model, fit, refits=1), points)
     return View(fit.posed, placed, mirrored, fit.view is not None, evidence)
 
 
@@ -333,7 +333,7 @@ def _with_views(before: Frame, frame: Frame, views: dict[int, View]) -> Frame:
             poses=(view.posed,),
             radii=specimen.radii * float(np.cbrt(growth)),
             stretch=(1.0, 1.0),
-            mirrored=view.mirrored,
+            mirrored=specimen.mirrored != view.mirrored,
             part=True,
         )
     return replace(frame, specimens=tuple(specimens))

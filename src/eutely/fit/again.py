@@ -12,7 +12,7 @@ from eutely.candidates import PairCosts
 from eutely.fit.evidence import PLACED, support, surprise
 from eutely.fit.model import Model
 from eutely.fit.place import Fit, feature_term, match_jointly, warp_pose
-from eutely.fit.view import in_view
+from eutely.fit.view import MANY, in_view
 from eutely.frame import Points, Posed
 from eutely.solver.assignment import assign
 from eutely.solver.meanfield import settle
@@ -27,6 +27,10 @@ WELL = 1.0
 
 MOST_TIMES, FEWEST_MATCHES = 3, 12
 """Times that a specimen is posed again at most, and matches that this takes."""
+
+MOST_TIMES_AS_PART, GAIN = 6, 10.0
+"""The same for a part of many nuclei, however well it lies: one end of it may be off. It is posed
+again as long as that makes it likelier by so many units of log-likelihood."""
 
 Pins = NDArray[np.int32] | None
 
@@ -80,16 +84,21 @@ def posed_again(model: Model, fit: Fit, points: Points, pins: Pins = None) -> tu
     The warp cannot undo a pose that is far off, but even then many matches are right. ``points``
     (n, 3) are the nuclei in their own unit. Returns the support of the fit as well.
     """
+    part = fit.view is not None and len(points) >= MANY
+    well, gain = (np.inf, GAIN) if part else (WELL, 0.0)
     placed = support(model, fit, points)
-    for _ in range(MOST_TIMES):
+    for _ in range(MOST_TIMES_AS_PART if part else MOST_TIMES):
         cells = np.flatnonzero(fit.nuclei >= 0)
-        if len(cells) < FEWEST_MATCHES or not PLACED < placed < WELL:
+        if len(cells) < FEWEST_MATCHES or not PLACED < placed < well:
             break
         matrix, shift = least_squares(points[fit.nuclei[cells]], model.means[cells])
         again = place_again(model, replace(fit, warped=points @ matrix.T + shift), pins)
-        if surprise(model, again, points) >= surprise(model, fit, points):
+        gained = surprise(model, fit, points) - surprise(model, again, points)
+        if gained <= 0:
             break
         fit, placed = again, support(model, again, points)
+        if gained < gain:
+            break
     return fit, placed
 
 

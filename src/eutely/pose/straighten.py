@@ -19,9 +19,11 @@ from eutely.specimen import Specimen
 FEWEST_TO_BEND = 100
 """Nuclei needed to distinguish a bend from the scatter of the nuclei."""
 
-BENT = 20.0
-"""Angle between two parts of the body, in degrees, from which it is made straight; the warp copes
-with smaller bends."""
+BENT = 250.0
+"""Angle between two parts of the body, in degrees, times its elongation (see `LONG`) from which it
+is made straight: of two bodies with the same bend, the middle of the longer one is farther off, and
+its direction is better known. Straight worms have up to 90, their halves 150, shorter parts 230; a
+worm bent by 16 degrees has 250. The warp copes with smaller bends."""
 
 LONG = 8.0
 """Ratio of the standard deviations along and across the centre line from which a body has one.
@@ -48,7 +50,8 @@ SETTLED = 1e-3
 """Change of the positions along the line, in body lengths, below which the fits end."""
 
 TINY = 1e-12
-"""Shortest step along the line: avoids a division by zero."""
+"""Shortest step along the line, and lowest relative variance across it: avoids a division by
+zero."""
 
 
 class Line(NamedTuple):
@@ -84,7 +87,7 @@ def straighten(specimen: Specimen) -> Specimen:
         return specimen
     line = _centre_line(points, _along(points), *COARSE)
     straight = _unrolled(line, points)[1]
-    if _angle(line) < BENT or _elongation(straight) < LONG:
+    if (long := _elongation(straight)) < LONG or _angle(line) * long < BENT:
         return specimen
     line = _centre_line(points, straight[:, 0], *FINE)
     near, straight = _unrolled(line, specimen.centroids)
@@ -180,4 +183,5 @@ def _angle(line: Line) -> float:
 def _elongation(straight: NDArray[np.float64]) -> float:
     """Return the ratio of the standard deviations of nuclei (n, 3) along and across the line."""
     variances = straight.var(axis=0)
-    return float(np.sqrt(variances[0] / variances[1:].mean()))
+    across = max(float(variances[1:].mean()), TINY * float(variances[0]), TINY)
+    return float(np.sqrt(variances[0] / across))

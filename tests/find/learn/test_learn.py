@@ -24,6 +24,7 @@ from eutely.frame import Body, Frame, Posed
 from eutely.learned import Learned
 from eutely.specimen import Specimen
 from eutely.steps import Run
+from eutely.store import Memory
 from eutely.store.folder import open_run
 from toy_frames import frame_of, in_canonical_order
 
@@ -161,3 +162,22 @@ def test_splinters_are_no_cells() -> None:
     apart = Cliques.from_labels([[0, 1], [2, 3], [4, 5]])
     with pytest.raises(EutelyError, match="no two specimens share a cell"):
         clique_cells(frame, aligned, apart)
+
+
+def test_halves_are_refused_with_a_way_out() -> None:
+    """All pairs are matched: halves that share nothing would be matched with each other."""
+    specimens = worms(5)
+    frame = frame_of(specimens)
+    parts = []
+    for number, posed in enumerate(frame.specimens):
+        along = posed.poses[0][:, 0]
+        front = along > np.median(along)
+        kept = np.flatnonzero(front if number % 2 else ~front) if number else np.arange(len(along))
+        points, sizes = posed.poses[0][kept], posed.radii[kept]
+        parts.append(Posed((points,), sizes, posed.scores[kept], part=number > 0))
+    halves = Frame(tuple(parts), frame.body, frame.features)
+    with (
+        open_executor(1) as executor,
+        pytest.raises(EutelyError, match=r"40% .* use method"),
+    ):
+        find(Run(CONFIG, executor, Memory()), halves)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from eutely.cells import Cells
 from eutely.config.model import Estimate
@@ -52,3 +53,29 @@ def test_parts_that_lie_a_little_off_make_no_cell_twice() -> None:
     assert grown(whole, Estimate(), 0.3).count == 13
     parts = replace(whole, parts=(True,) * len(whole))
     assert grown(parts, Estimate(), 0.3).count == 12
+
+
+@pytest.mark.parametrize(("sharing", "count"), [(2, 12), (8, 13)])
+def test_a_new_cell_of_a_cohort_with_parts_takes_a_share_of_the_specimens(
+    sharing: int, count: int
+) -> None:
+    """A nucleus far from all cells, in some specimens; every second one is a part."""
+    before = cohort([])
+    far = [np.concatenate([one, [[55.0, 80.0, 0.0]]]) for one in before.posed]
+    places = tuple(one[: len(one) - (number >= sharing)] for number, one in enumerate(far))
+    scores = tuple(np.zeros((len(one), 0)) for one in places)
+    parts = tuple(number % 2 == 1 for number in range(len(before)))
+    spare = replace(before, posed=places, warped=places, scores=scores, parts=parts)
+    assert grown(spare, Estimate(), 0.3).count == count
+
+
+def test_specimens_that_do_not_reach_a_new_cell_do_not_count() -> None:
+    """Two of four specimens that show the front end have a nucleus there without a cell."""
+    before = cohort([])
+    front = [np.concatenate([one, [[150.0, 0.0, 0.0]]]) for one in before.posed]
+    places = tuple(one[: len(one) - (number >= 2)] for number, one in enumerate(front))
+    scores = tuple(np.zeros((len(one), 0)) for one in places)
+    parts = tuple(number >= 4 for number in range(len(before)))
+    spare = replace(before, posed=places, warped=places, scores=scores, parts=parts)
+    assert grown(spare, Estimate(), 0.4).count == 13
+    assert grown(replace(spare, parts=()), Estimate(), 0.4).count == 12

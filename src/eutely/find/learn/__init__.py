@@ -30,6 +30,10 @@ SHARE, FEWEST = 0.1, 2
 """Share and number of specimens that must have a cell. Cliques of worms are either in nearly all of
 them, or in a few; small ones are splinters of others."""
 
+OVERLAP, FEW_PAIRS = 0.5, 0.2
+"""Share of the length of the shorter of two specimens that both must show, and share of the pairs
+that may show less. All nuclei of a pair are matched, so those that show other parts are wrong."""
+
 WARPS = 2
 """Rounds of warping all specimens to the mean of all; the second changes little."""
 
@@ -38,6 +42,7 @@ def find(run: Run, frame: Frame, labels: Labels = ()) -> Found:
     """Find the cells that all specimens share, without any name."""
     del labels
     config = run.config
+    _check_overlap(frame)
     first = run(aligned, frame)
     learned = run(costs, first, frame.body.spacing)
     second = run(realigned, frame, first, learned.parameters)
@@ -48,6 +53,22 @@ def find(run: Run, frame: Frame, labels: Labels = ()) -> Found:
         cells = run(improved, cells, number)
     weights = learned.parameters.weights() if config.atlas.model == "offsets" else None
     return Found(cells, weights=weights, learned=learned)
+
+
+def _check_overlap(frame: Frame) -> None:
+    """Raise an error if many pairs of specimens show different parts of the body."""
+    if not any(frame.parts):
+        return
+    low, high = np.array([(p[0][:, 0].min(), p[0][:, 0].max()) for p in frame.poses]).T
+    g, h = np.triu_indices(len(frame), 1)
+    shared = np.minimum(high[g], high[h]) - np.maximum(low[g], low[h])
+    apart = float((shared < OVERLAP * np.minimum((high - low)[g], (high - low)[h])).mean())
+    if apart > FEW_PAIRS:
+        raise EutelyError(
+            f"method learn matches all pairs of specimens, but {apart:.0%} of the pairs show "
+            "different parts of the body; use method refine (the default preset), or give only "
+            "specimens that show most of it"
+        )
 
 
 @step("seed", "realign.iterations", "realign.trim", "realign.stretch", "multi.partners")

@@ -94,8 +94,10 @@ def _showing(cells: Cells, along: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return (k,), the number of specimens that show the places at ``along`` (k,) the body."""
     counts = np.zeros(len(along), np.int64)
     for warped, part in zip(cells.warped, cells.parts, strict=True):
-        low, high = warped[:, 0].min(), warped[:, 0].max()
-        counts += ~part | ((along >= low) & (along <= high))
+        if part:
+            counts += (along >= warped[:, 0].min()) & (along <= warped[:, 0].max())
+        else:
+            counts += 1
     return counts
 
 
