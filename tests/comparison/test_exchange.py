@@ -10,9 +10,11 @@ from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.comparison.answer import RELATIVE, Outcome, answer
 from eutely.comparison.design import Design, contrasts
+from eutely.comparison.exchange import GIVEN
 from eutely.comparison.measured import measured
 from eutely.comparison.permutations import permutations
 from eutely.specimen import Specimen
+from eutely.tasks.annotate import annotate
 from toy_groups import MOVED, toy_groups, true_annotations
 
 SIZE = 12
@@ -61,6 +63,15 @@ def test_a_cell_that_took_the_name_of_a_moved_one_is_not_found(
     outcome = outcome_of(atlas, animals, named[:SIZE] + wrong)
     assert outcome.q[MOVED] <= 0.05
     assert outcome.q[near] > 0.05
+
+
+def test_names_that_a_person_gave_are_certain_enough() -> None:
+    atlas, groups = toy_groups(size=2)
+    animals = groups["control"]
+    pins = {(one.name, int(id_)): name for one in animals
+            for id_, name in zip(one.ids, one.names or (), strict=True)}  # fmt: skip
+    for annotation in annotate(atlas, animals, adapt=False, pins=pins, workers=1):
+        assert (annotation.confidence >= GIVEN).all()
 
 
 def test_names_that_a_person_gave_are_not_exchanged(

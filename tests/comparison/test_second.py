@@ -134,7 +134,7 @@ def test_no_cell_gets_two_nuclei_where_many_moved(
         shifted[number] = replace(animals[number], centroids=centroids)
         # each nucleus has the name of the next moved cell, or none
         names = {row: (int(cell), 0.4) for row, cell in zip(rows, np.roll(moved, 1), strict=True)}
-        names |= {row: (-1, 0.0) for row in rows[::3]}
+        names |= dict.fromkeys(rows[::3], (-1, 0.0))
         given[number] = replace(with_names(true[number], names), places=places)
     changed = 0
     for before, after in zip(given, renamed(atlas, shifted, given), strict=True):

@@ -14,8 +14,8 @@ from eutely.comparison.relative import relative
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-GIVEN = 1.0
-"""Confidence of names that a person gave, and that are not exchanged; no name found has it."""
+GIVEN = 0.99999
+"""Confidence from which names are not exchanged: those that a person gave have it."""
 
 ROUNDS = 3
 """Rounds of choosing nuclei and of finding the place that they have in common."""
