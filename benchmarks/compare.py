@@ -22,6 +22,7 @@ from eutely import Annotation, Atlas, Specimen, annotate, build, compare, read, 
 from eutely.comparison.answer import answer
 from eutely.comparison.design import Contrast
 from eutely.comparison.effects import spread_residuals
+from eutely.comparison.exchange import with_exchanged_names
 from eutely.comparison.measured import Measured, measured
 from eutely.comparison.permutations import permutations
 from eutely.comparison.positions import positions
@@ -45,6 +46,9 @@ MOST = int(os.environ.get("EUTELY_MOST", "50"))
 """Animals of the changed group in section power."""
 
 LEVEL = 0.05
+
+PLACES = ("place", "place-relative")
+"""Tests whose findings are tested again with exchanged names."""
 
 Array = NDArray[np.float64]
 
@@ -79,7 +83,10 @@ def half_tests(atlas: Atlas, cells: Measured) -> dict[str, Figures]:
     for test, found in tests.items():
         if found.testable.any():
             statistics = Statistics.of(found, contrast)
-            results[test] = _summary(*_p_values(statistics(chosen), statistics(reference)))
+            parts = _p_values(statistics(chosen), statistics(reference))
+            if test in PLACES:
+                parts = _surviving(atlas, cells, test, (chosen, reference), parts)
+            results[test] = _summary(*parts)
     relative = tests["place-relative"]
     parts = [
         _scatter(here.relative[:count], relative, contrast, row, reference[:REFERENCE // 4])
@@ -87,6 +94,34 @@ def half_tests(atlas: Atlas, cells: Measured) -> dict[str, Figures]:
     ]  # fmt: skip
     results["scatter"] = _summary(*(np.concatenate(part) for part in zip(*parts, strict=True)))
     return results
+
+
+def _surviving(
+    atlas: Atlas,
+    cells: Measured,
+    test: str,
+    drawn: tuple[Array, Array],
+    parts: tuple[Array, Array, Array],
+) -> tuple[Array, Array, Array]:
+    """Return the p-values of halves, larger where findings do not survive exchanged names."""
+    chosen, reference = drawn
+    count = chosen.shape[1]
+    contrast = question(count // 2, count // 2)
+    here = positions(atlas, cells)
+    weights = cells.weights[:count]
+    for half, row in enumerate(chosen):
+        moved = benjamini_hochberg(parts[1][half]) <= LEVEL
+        if not moved.any() or len(moved) < len(atlas):
+            continue
+        values = with_exchanged_names(atlas, here, cells.weights, moved, cells.spacing)
+        values = values if test == "place" else values - here.field
+        prior = atlas.covariances if test == "place" else atlas.conditionals
+        found = scores_of(values[:count], weights, contrast.nuisance, prior)
+        statistics = Statistics.of(found, contrast)
+        again = _p_values(statistics(row[None]), statistics(reference))
+        for before, after in zip(parts, again, strict=True):
+            before[half, moved] = np.maximum(before[half, moved], after[0, moved])
+    return parts
 
 
 def _scatter(
@@ -215,16 +250,28 @@ def real() -> None:
 
 
 def embryos() -> None:
-    """Embryos of two series, by the end of their names (L1, L2); atlas from names of others."""
+    """Embryos by what their names say: two series (L1, L2), and two reporter strains.
+
+    Atlases are from names of other embryos.
+    """
     everyone = read(DATA / "epic" / "epic_350cell.csv")
-    first = [one for one in everyone if one.name.endswith("_L1")]
-    second = [one for one in everyone if one.name.endswith("_L2")]
-    others = [one for one in everyone if one.name[-3:] not in ("_L1", "_L2")][:20]
-    atlas = build(others, supervised=True, workers=1).atlas
-    first, second = first[:20], second[:20]
-    given = {"L1": annotations(first, atlas), "L2": annotations(second, atlas)}
-    found = compare(atlas, {"L1": first, "L2": second}, annotations=given)
-    _tell("embryos of series L1 and L2", found)
+    series = {label: [one for one in everyone if one.name.endswith(f"_{label}")][:20]
+              for label in ("L1", "L2")}  # fmt: skip
+    _embryos("embryos of series L1 and L2", everyone, series)
+    strains = {"pha-4": ("pha4", "pha-4"), "tbx-11": ("tbx-11",)}
+    reporters = {label: [one for one in everyone if one.name.split("_")[1] in words]
+                 for label, words in strains.items()}  # fmt: skip
+    _embryos("embryos of strains pha-4 and tbx-11", everyone, reporters)
+
+
+def _embryos(name: str, everyone: Sequence[Specimen], groups: dict[str, list[Specimen]]) -> None:
+    """Compare groups of embryos, by an atlas of 20 others."""
+    inside = {one.name for group in groups.values() for one in group}
+    others = [one for one in everyone
+              if one.name not in inside and one.name[-3:] not in ("_L1", "_L2")]  # fmt: skip
+    atlas = build(others[:20], supervised=True, workers=1).atlas
+    given = {label: annotations(group, atlas) for label, group in groups.items()}
+    _tell(name, compare(atlas, groups, annotations=given))
 
 
 def _tell(name: str, found: object) -> None:

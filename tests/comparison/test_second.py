@@ -114,3 +114,31 @@ def test_certain_names_and_single_animals_stay(
     for before, after in zip(given, renamed(atlas, animals, given), strict=True):
         np.testing.assert_array_equal(before.cells, after.cells)
         np.testing.assert_array_equal(before.confidence, after.confidence)
+
+
+@pytest.mark.parametrize("seed", [14, 48, 49])
+def test_no_cell_gets_two_nuclei_where_many_moved(
+    toy: tuple[Atlas, Animals, list[Annotation]], seed: int
+) -> None:
+    atlas, animals, true = toy
+    random = np.random.default_rng(seed)
+    moved = random.choice(len(atlas), 15, replace=False)
+    ways = random.normal(size=(len(moved), 3))
+    ways *= SHIFT * spacing(atlas.means) / np.linalg.norm(ways, axis=1)[:, None]
+    shifted, given = list(animals), list(true)
+    for number in range(6, 12):
+        rows = [row_of(true[number], cell) for cell in moved]
+        places, centroids = true[number].places.copy(), animals[number].centroids.copy()
+        places[rows] += ways
+        centroids[rows] += ways
+        shifted[number] = replace(animals[number], centroids=centroids)
+        # each nucleus has the name of the next moved cell, or none
+        names = {row: (int(cell), 0.4) for row, cell in zip(rows, np.roll(moved, 1), strict=True)}
+        names |= dict.fromkeys(rows[::3], (-1, 0.0))
+        given[number] = replace(with_names(true[number], names), places=places)
+    changed = 0
+    for before, after in zip(given, renamed(atlas, shifted, given), strict=True):
+        known = after.cells[after.cells >= 0]
+        assert len(known) == len(set(known.tolist()))
+        changed += int((before.cells != after.cells).sum())
+    assert changed

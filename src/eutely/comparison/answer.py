@@ -19,12 +19,20 @@ from eutely.comparison.doubt import (
     uncertain_cells,
 )
 from eutely.comparison.effects import Interval, detectable, effects_of, intervals, spread_residuals
+from eutely.comparison.exchange import with_exchanged_names
 from eutely.comparison.measured import Measured
 from eutely.comparison.missing import medians
 from eutely.comparison.permutations import Permutations
 from eutely.comparison.positions import Positions, positions
 from eutely.comparison.relative import relative
-from eutely.comparison.scores import LEVEL, Scores, result_of, scores_of
+from eutely.comparison.scores import (
+    LEVEL,
+    Result,
+    Scores,
+    benjamini_hochberg,
+    result_of,
+    scores_of,
+)
 from eutely.comparison.sets import CellSet, set_means
 
 Array = NDArray[np.float64]
@@ -119,8 +127,7 @@ class _Asked(NamedTuple):
         self, test: str, unit: str, values: Array, found: Scores, *, deflate: float = 1.0
     ) -> Outcome:
         """Test values (n, m, d) and measure their differences."""
-        pooled = values.shape[1] >= 2 * len(values) ** 0.5
-        result = result_of(found, self.contrast, self.exchanged, pooled=pooled, deflate=deflate)
+        result = self.result(found, deflate)
         effects = effects_of(values, found, self.contrast)
         bounds = intervals(effects)
         reach = detectable(effects, result.threshold, len(values))
@@ -132,6 +139,28 @@ class _Asked(NamedTuple):
         ps = (result.p, result.q, result.family, result.pooled)
         last = (result.maxima, result.highest)
         return Outcome(test, unit, *bounds, *ps, reach, nothing, shifts, *last)
+
+    def result(self, found: Scores, deflate: float = 1.0) -> Result:
+        """Test scores (n, m, d), with the permutations of all cells together if there are many."""
+        animals, things = found.weights.shape
+        pooled = things >= 2 * animals**0.5
+        return result_of(found, self.contrast, self.exchanged, pooled=pooled, deflate=deflate)
+
+    def surviving(self, outcome: Outcome, again: Scores) -> Outcome:
+        """Return an outcome whose findings are tested again; p is the larger of both.
+
+        What is no finding keeps its p, and where nothing is found, nothing changes.
+        """
+        result = self.result(again)
+        known, moved = np.isfinite(outcome.p), outcome.q <= LEVEL
+
+        def larger(one: Array, other: Array) -> Array:
+            return np.where(moved, np.maximum(one, np.nan_to_num(other, nan=1.0)), one)
+
+        pooled, q = larger(outcome.pooled, result.pooled), outcome.q.copy()
+        q[known] = benjamini_hochberg(pooled[known])
+        p, family = larger(outcome.p, result.p), larger(outcome.family, result.family)
+        return outcome._replace(p=p, pooled=pooled, family=family, q=q)
 
     def scored(
         self, values: Array, weights: Array, prior: Array | None = None, clip: bool = True
@@ -264,6 +293,11 @@ def _cell_tests(atlas: Atlas, cells: Measured, asked: _Asked, here: Positions) -
     ):
         found = asked.scored(values, weights, prior)
         outcome = asked.outcome(test, SPACINGS, values, found)
+        if (outcome.q <= LEVEL).any():
+            moved = outcome.q <= LEVEL
+            other = with_exchanged_names(atlas, here, weights, moved, cells.spacing)
+            other = other if test == PLACE else other - here.field
+            outcome = asked.surviving(outcome, asked.scored(other, weights, prior))
         effects = effects_of(values, found, contrast)
         doubt = unsure | resting_on_doubt(values, found, weights, contrast, outcome.q)
         doubt |= exchanged_names(effects, here.means, outcome.q, outcome.p, possible)

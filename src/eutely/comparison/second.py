@@ -51,8 +51,11 @@ STAY = 6.0
 CERTAIN, NAILED = 0.995, 500.0
 """Confidence from which names stay, such as those that a person gave; and what else it costs."""
 
-NEEDED = 20.0
-"""Cost that a second place must save, in all animals together."""
+NEEDED = 10.0
+"""Cost that a second place must save per animal; where it saves less, names get worse by it."""
+
+CLEAR = 0.8
+"""Probability of the owner below which nothing is named again: most are wrong."""
 
 SLIGHT = 0.02
 """Probability of a name that naming did not consider."""
@@ -116,9 +119,16 @@ def renamed(
     for second in seconds:
         taken[second.members] = True
     claims = [_claim(found, frame, taken, second, model) for second in seconds]
+    owned = []
     for second, owner in zip(seconds, _owners(claims, len(atlas)), strict=True):
-        if owner is not None:
-            _give_back(found, frame, taken, second, owner, model)
+        if owner is None:
+            taken[second.members] = False
+        else:
+            owned.append((second, *owner))
+    for second, cell, share in owned:
+        _give_back(found, frame, second, cell, share)
+    for second, _, share in owned:
+        _name_around(found, frame, taken, second, share, model)
     again = dict(zip(order, found, strict=True))
     return [_completed(atlas, one, again[k]) for k, one in enumerate(annotations)]
 
@@ -165,9 +175,9 @@ def _claim(
     for k in owners:
         inverse = np.linalg.inv(model.spread[cells[k]])
         own = np.minimum(np.einsum("kd,de,ke->k", apart, inverse, apart), LOST)
-        totals.append(own.sum() + sum(_without(part, k)[0] for part in parts))
+        totals.append(own.sum() + sum(_without(part, k) for part in parts))
     least = min(totals)
-    if least + NEEDED > sum(_as_it_is(part) for part in parts):
+    if least + NEEDED * len(parts) > sum(_as_it_is(part) for part in parts):
         return {}
     factor = min(1.0, INDEPENDENT / len(parts))
     before = _named_before(found, frame, second.members)
@@ -197,7 +207,7 @@ def _owners(claims: Sequence[dict[int, float]], cells: int) -> list[tuple[int, f
     """Return the owner of each second place with its probability; no cell owns two.
 
     The least cost in sum. The probability is that against cells that own nothing, and against an
-    exchange with the owner of another place.
+    exchange with the owner of another place. None if that is not `CLEAR`.
     """
     if not claims:
         return []
@@ -213,31 +223,43 @@ def _owners(claims: Sequence[dict[int, float]], cells: int) -> list[tuple[int, f
     other = costs[:, :cells] - now[:, None]
     other[:, chosen[chosen < cells]] = NEVER
     rivals = np.exp(-0.5 * np.hstack([exchanged, other]).clip(0.0, 500.0)).sum(axis=1)
+    shares = (1 / (1 + rivals)).tolist()
     return [
-        (cell, float(1 / (1 + rivals[row]))) if cell < cells else None
-        for row, cell in enumerate(chosen.tolist())
+        (cell, share) if cell < cells and share >= CLEAR else None
+        for cell, share in zip(chosen.tolist(), shares, strict=True)
     ]
 
 
 def _give_back(
+    found: Sequence[Annotation], frame: Nuclei, second: Second, cell: int, share: float
+) -> None:
+    """Give the nuclei of a second place to the cell that owns it."""
+    for member in second.members.tolist():
+        annotation, row = found[int(frame.animal[member])], int(frame.row[member])
+        before = annotation.cells == cell
+        annotation.cells[before] = UNMATCHED
+        annotation.confidence[before] = np.nan
+        annotation.cells[row] = cell
+        annotation.confidence[row] = share
+
+
+def _name_around(
     found: Sequence[Annotation],
     frame: Nuclei,
     taken: NDArray[np.bool_],
     second: Second,
-    owner: tuple[int, float],
+    share: float,
     model: Expected,
 ) -> None:
-    """Give the nuclei of a second place to its owner, and name those around it again."""
+    """Name the nuclei around a second place again, without cells that have one at any of them."""
     cells = model.around(second.centre, AROUND)
-    cell, share = owner
-    number = int(np.flatnonzero(cells == cell)[0])
+    elsewhere = frame.row[taken], frame.animal[taken]
     for member in second.members.tolist():
-        annotation = found[int(frame.animal[member])]
+        animal = int(frame.animal[member])
+        annotation = found[animal]
         part = _local(found, frame, taken, member, cells, model)
-        _rename(annotation, part, cells, number, share)
-        annotation.cells[annotation.cells == cell] = UNMATCHED
-        annotation.cells[frame.row[member]] = cell
-        annotation.confidence[frame.row[member]] = share
+        held = annotation.cells[elsewhere[0][elsewhere[1] == animal]]
+        _rename(annotation, part, cells, np.isin(cells, held), share)
 
 
 def _local(
@@ -274,10 +296,9 @@ def _as_it_is(part: _Local) -> float:
     return _assigned(np.column_stack([part.costs, part.outside]))[0]
 
 
-def _without(part: _Local, owner: int) -> tuple[float, Cells]:
-    """Return the least cost of all cells but one, and the column of each (-1: none)."""
-    cost, taken = _assigned(np.delete(part.costs, owner, axis=0))
-    return cost, np.insert(taken, owner, -1)
+def _without(part: _Local, owner: int) -> float:
+    """Return the least cost of all cells but one."""
+    return _assigned(np.delete(part.costs, owner, axis=0))[0]
 
 
 def _assigned(costs: Array) -> tuple[float, Cells]:
@@ -290,22 +311,24 @@ def _assigned(costs: Array) -> tuple[float, Cells]:
     return cost, taken
 
 
-def _rename(annotation: Annotation, part: _Local, cells: Cells, owner: int, share: float) -> None:
-    """Name the nuclei around a second place again, without the owner.
+def _rename(
+    annotation: Annotation, part: _Local, cells: Cells, held: NDArray[np.bool_], share: float
+) -> None:
+    """Name the nuclei around a second place again, without the cells that are held.
 
     Confidences of those that change are by distances, times ``share``; those of others stay, so
     that what was doubtful remains so.
     """
-    _, columns = _without(part, owner)
-    likely = np.exp(-0.5 * part.costs)
-    likely[owner] = 0.0
+    costs, free = part.costs[~held], cells[~held]
+    _, columns = _assigned(costs)
+    likely = np.exp(-0.5 * costs)
     sums = likely.sum(axis=0)[None] + likely.sum(axis=1)[:, None] - likely + np.exp(-0.5 * LOST)
     posterior = likely / sums
     before, old = annotation.cells[part.rows], annotation.confidence[part.rows]
     after = np.full(len(part.rows), UNMATCHED, dtype=np.int32)
     sure = np.full(len(part.rows), np.nan)
     for k in np.flatnonzero(columns >= 0).tolist():
-        after[columns[k]] = cells[k]
+        after[columns[k]] = free[k]
         sure[columns[k]] = share * posterior[k, columns[k]]
     annotation.cells[part.rows] = after
     annotation.confidence[part.rows] = np.where(after == before, old, sure)

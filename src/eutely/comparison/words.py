@@ -29,6 +29,12 @@ _SECOND = (
     "whatever group, were given to the cell without which the cells around it fitted best."
 )
 
+_SURVIVED = (
+    " Findings about places were tested again with names exchanged among unsure neighbours and "
+    "neighbours that were found to have moved, each cell having the nucleus nearest to its place; "
+    "p is the larger of the two."
+)
+
 
 def methods(comparison: Comparison, version: str) -> str:
     """Return the methods as paragraphs of plain text, one per line."""
@@ -60,14 +66,18 @@ def methods(comparison: Comparison, version: str) -> str:
         "(q) are those of Benjamini and Hochberg over cells, from the permutation distribution of "
         "all cells; family-wise p-values are by the largest statistic over cells (max-T). "
         "Intervals are 95%. A finding has q <= "
-        f"{LEVEL:g}; it is marked doubtful where it rests on uncertain names.",
+        f"{LEVEL:g}; it is marked doubtful where it rests on uncertain names."
+        f"{'' if design.given_names else _SURVIVED}",
     ]
     if design.trend:
         lines.append("Effects are those of a linear trend over the groups, per unit.")
     elif len(comparison.labels) > 2:
         lines.append(f"Each group was compared with {comparison.labels[0]} separately.")
     if comparison.left_out:
-        lines.append(f"{len(comparison.left_out)} animals could not be placed and were left out.")
+        lost = len(comparison.left_out)
+        number = "1 animal" if lost == 1 else f"{lost} animals"
+        verb = "was" if lost == 1 else "were"
+        lines.append(f"{number} could not be placed and {verb} left out.")
     return "\n".join(lines)
 
 
@@ -84,17 +94,25 @@ def found_words(comparison: Comparison, answer: Answer) -> list[str]:
             f"{comparison.name(cell)} ({effect_words(outcome, cell)})"
             for cell in cells[:MOST_NAMED].tolist()
         ]
-        verb = "is" if len(cells) == 1 else "are"
+        single = len(cells) == 1
+        verb = f"is {what.replace('their', 'its')}" if single else f"are {what}"
         rest = f" and {len(cells) - MOST_NAMED} more" if len(cells) > MOST_NAMED else ""
-        doubt = f"; {doubtful} of these on doubtful names" if doubtful else ""
         lines.append(
-            f"{len(cells)} of {len(comparison.atlas)} cells {verb} {what}: "
-            f"{', '.join(first)}{rest}{doubt}."
+            f"{len(cells)} of {len(comparison.atlas)} cells {verb}: "
+            f"{', '.join(first)}{rest}{_doubt(doubtful, len(cells))}."
         )
     if not lines:
         lines.append("No cell differs at a false discovery rate of 5%.")
     lines.append(power_words(answer))
     return lines
+
+
+def _doubt(doubtful: int, total: int) -> str:
+    """Return how many findings rest on doubtful names, as the end of a sentence."""
+    if not doubtful:
+        return ""
+    which = "" if total == 1 else f"; {doubtful} of these"
+    return f"{which or ','} on {'a doubtful name' if doubtful == 1 else 'doubtful names'}"
 
 
 def power_words(answer: Answer) -> str:
@@ -116,7 +134,8 @@ def headline(comparison: Comparison) -> str:
     total = f"{len(comparison.atlas)} cells"
     names = [answer.contrast.name for answer in comparison.answers]
     if len(numbers) == 1:
-        return f"{numbers[0]} of {total} differ: {names[0]}"
+        verb = "differs" if numbers[0] == 1 else "differ"
+        return f"{numbers[0]} of {total} {verb}: {names[0]}"
     return f"{max(numbers)} of {total} differ at most: {'; '.join(names)}"
 
 
