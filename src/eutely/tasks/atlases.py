@@ -143,12 +143,15 @@ def summary(atlas: Atlas) -> dict[str, str]:
     """Return what to tell about an atlas: what it is, what it holds, where it comes from."""
     named = sum(map(bool, atlas.names))
     length, width = atlas.size
+    hands = ((origin, *atlas.hands_of(origin)) for origin in atlas.origins)
     return {
         "content": f"{len(atlas)} cells, {named} named, {int(atlas.rare.sum())} rare",
         "specimens": str(atlas.specimens),
         "features": ", ".join(atlas.features) or "none",
         "length x width": f"{length:.4g} x {width:.4g} {atlas.unit}",
         "model": atlas.model,
+        "origins": "; ".join(f"{key}: {a} as they are, {b} mirrored" for key, a, b in hands)
+        or "not known",
         **dict(atlas.provenance),
         "checksum": checksum(atlas),
     }
