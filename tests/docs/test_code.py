@@ -89,7 +89,15 @@ def test_every_block_runs(
     if page == "report":
         pytest.importorskip("matplotlib", reason="no matplotlib: pip install 'eutely[plots]'")
     monkeypatch.chdir(shutil.copytree(tutorial[0], tmp_path / "folder"))
-    run_page(page)
+    variables = run_page(page)
+    if page == "compare":  # finds what the page says, and nothing else
+        table = variables["table"][variables["table"]["q"] <= 0.05]
+        assert set(zip(table["test"], table["name"], strict=True)) == {
+            ("place", "c005L"),
+            ("place-relative", "c005L"),
+            ("presence", "c030L"),
+            ("size", "c020R"),
+        }
 
 
 def test_a_term_from_outside_is_removed_again() -> None:
