@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cohorts import BATCH_SIZE, BATCHES, CHANGED, annotations, batch, built_in
 from compare_power import FEWER, SETS, change_rows, question, shift_rows
 from eutely import Annotation, Atlas, Specimen, annotate, build, compare, read, simulate
-from eutely.comparison.answer import answer
+from eutely.comparison.answer import SURVIVING, answer
 from eutely.comparison.design import Contrast
 from eutely.comparison.effects import spread_residuals
 from eutely.comparison.exchange import with_exchanged_names
@@ -119,8 +119,9 @@ def _surviving(
         found = scores_of(values[:count], weights, contrast.nuisance, prior)
         statistics = Statistics.of(found, contrast)
         again = _p_values(statistics(row[None]), statistics(reference))
+        fallen = moved & (again[1][0] > SURVIVING)
         for before, after in zip(parts, again, strict=True):
-            before[half, moved] = np.maximum(before[half, moved], after[0, moved])
+            before[half, fallen] = np.maximum(before[half, fallen], after[0, fallen])
     return parts
 
 

@@ -32,7 +32,7 @@ _SECOND = (
 _SURVIVED = (
     " Findings about places were tested again with names exchanged among unsure neighbours and "
     "neighbours that were found to have moved, each cell having the nucleus nearest to its place; "
-    "p is the larger of the two."
+    "where p was then above 0.01, the larger p counts."
 )
 
 
