@@ -121,10 +121,11 @@ def _whole_or_part(
     rivals = [best, *_other_hand(best, close)]
     if len(specimen.poses) == 1:
         return best
-    if _shows_all(model, best) and len(rivals) == 1 and not doubt:
-        return _unless_cut(model, best, unposed.points, pins)
-    if many and not doubt and all(_shows_all(model, fit) for fit in rivals):
-        return _least_surprising(model, rivals, unposed.points, pins)[0]
+    if not doubt and all(_shows_all(model, fit) for fit in rivals):
+        best, placed = _as_whole(model, rivals, unposed, pins)
+        # A part that is stretched over the body may leave no nucleus over, but lies nowhere well.
+        if placed > PLACED:
+            return best
     if many and not doubt and (ends := _ends(model, rivals, pins)):
         best, placed = _likeliest_hand(model, [*rivals, *ends], unposed, pins)
         if placed >= AT_PLACE:
@@ -134,6 +135,19 @@ def _whole_or_part(
     if placed < (AT_PLACE if many else PLACED):
         best, _ = _searched(model, [best], unposed, pins, thorough=True)
     return best
+
+
+def _as_whole(model: Model, rivals: list[Fit], unposed: Unposed, pins: Pins) -> tuple[Fit, float]:
+    """Return the best fit of a body that seems to show all cells, and its support.
+
+    The support of a body of the usual shape that has no rival is not computed: inf.
+    """
+    if len(rivals) > 1:
+        return _least_surprising(model, rivals, unposed.points, pins)
+    best = _unless_cut(model, rivals[0], unposed.points, pins)
+    if unposed.whole:
+        return best, np.inf
+    return best, support(model, match_jointly(model, best, refits=1, pins=pins), unposed.points)
 
 
 def _unless_cut(model: Model, whole: Fit, points: Points, pins: Pins) -> Fit:
