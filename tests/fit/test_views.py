@@ -14,11 +14,12 @@ from eutely.atlas import Atlas
 from eutely.errors import EutelyError
 from eutely.evaluation import score
 from eutely.fit import choose
+from eutely.fit.again import Pins
 from eutely.fit.evidence import is_mirrored
-from eutely.fit.model import Model
+from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.place import Fit
 from eutely.fit.poses import MIRROR, plausible_poses
-from eutely.fit.view import MANY
+from eutely.fit.view import MANY, Unposed
 from eutely.frame import Points
 from eutely.pose import anonymous
 from eutely.specimen import UNKNOWN, Specimen
@@ -162,3 +163,34 @@ def test_features_do_not_settle_the_handedness_that_places_leave_open(
     annotation = annotated(atlas, new)
     assert not annotation.mirrored
     assert right(new, annotation) > 0.95
+
+
+def test_a_part_that_passes_for_the_whole_body_is_searched_for(
+    atlas: Atlas, cohort: list[Specimen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stretched over the body it may leave no nucleus over; its support shows that it is none."""
+    supports = []
+
+    def stretched(model: Model, rivals: list[Fit], unposed: Unposed, pins: Pins) -> Any:
+        """Return a fit of the whole body, and a support with which nothing is placed."""
+        supports.append(choose.PLACED - 1)
+        return rivals[0], supports[-1]
+
+    monkeypatch.setattr(choose, "_shows_all", lambda model, fit: True)
+    monkeypatch.setattr(choose, "_as_whole", stretched)
+    new = mirrored(turned(window(cohort[11], 0.3, 0.7), 5))
+    annotation = annotated(atlas, new)
+    assert supports
+    assert annotation.mirrored
+    assert right(new, annotation) > 0.9
+
+
+def test_a_body_of_another_shape_is_the_whole_one_only_by_its_support(
+    atlas: Atlas, cohort: list[Specimen]
+) -> None:
+    model, points = model_of_atlas(atlas), window(cohort[11], 0.3, 0.7).centroids
+    fit = choose.warp_pose(model, points - points.mean(axis=0), np.zeros((len(points), 0)), None)
+    _, usual = choose._as_whole(model, [fit], Unposed(points, 1.0, True), None)
+    _, other = choose._as_whole(model, [fit], Unposed(points, 1.0, False), None)
+    assert usual == np.inf
+    assert other < 10
