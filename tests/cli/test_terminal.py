@@ -86,6 +86,7 @@ specimens       4
 features        radius 1, radius 2, radius 3
 length x width  100.1 x 6.576 um
 model           joint
+origins         not known
 checksum        CHECKSUM
 """,
 }
