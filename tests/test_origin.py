@@ -8,22 +8,11 @@ import numpy as np
 import pytest
 
 import eutely
-from eutely.config import resolve
 from eutely.origin import groups_of, origin_of
 from eutely.specimen import Specimen
-from toy_animals import lopsided, mirrored
+from toy_animals import QUICK, lopsided, mirrored
 
 STEPS = np.array([0.27, 0.27, 1.5])
-
-QUICK = resolve(
-    overrides={
-        "refine.linear_rounds": 2,
-        "refine.joint_rounds": 2,
-        "refine.targets": 2,
-        "refine.target_rounds": 1,
-        "refine.folds": 2,
-    }
-)
 
 
 def points(seed: int, count: int = 150) -> np.ndarray:

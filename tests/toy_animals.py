@@ -6,7 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from eutely.config import resolve
 from eutely.specimen import Specimen
+
+QUICK = resolve(
+    overrides={
+        "refine.linear_rounds": 2,
+        "refine.joint_rounds": 2,
+        "refine.targets": 2,
+        "refine.target_rounds": 1,
+        "refine.folds": 2,
+    }
+)
+"""Settings of a build that takes a second."""
 
 MIRROR = np.array([1.0, -1.0, 1.0])
 

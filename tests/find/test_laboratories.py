@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import eutely
-from eutely.config import resolve
 from eutely.config.model import Estimate
 from eutely.errors import EutelyError
 from eutely.evaluation import pre_atlas, score
@@ -17,18 +16,9 @@ from eutely.find.hands import mirror_images, most_are
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.build import Built
 from eutely.tasks.check import odd_handedness
-from toy_animals import lopsided, mirrored, turned, window
+from toy_animals import QUICK, lopsided, mirrored, turned, window
 from toy_frames import frame_of, in_canonical_order
 
-QUICK = resolve(
-    overrides={
-        "refine.linear_rounds": 2,
-        "refine.joint_rounds": 2,
-        "refine.targets": 2,
-        "refine.target_rounds": 1,
-        "refine.folds": 2,
-    }
-)
 HANDS = [number in (1, 4, 5) for number in range(8)]
 """Which specimens of a cohort are mirrored."""
 
