@@ -10,6 +10,7 @@ import pytest
 
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, ReadError
+from eutely.fit.model import model_of_atlas
 from eutely.io.atlas import SCHEMA, checksum, read_atlas, write_atlas
 from eutely.io.exchange import export_atlas, read_exported
 
@@ -57,8 +58,16 @@ def test_a_file_remembers_how_specimens_are_matched(tmp_path: Path) -> None:
 
 
 def imaged() -> Atlas:
-    """An atlas of specimens of two origins."""
-    return replace(pair(), origins=("Friday", "Monday"), hands=np.array([[2, 0], [0, 1]]))
+    """An atlas of specimens of two origins; on Mondays the second cell is hardly ever listed."""
+    return replace(
+        pair(),
+        origins=("Friday", "Monday"),
+        hands=np.array([[2, 0], [0, 1]]),
+        features=("red",),
+        feature_means=np.array([[0.5], [1.5]]),
+        origin_presence=np.array([[1.0, 1.0], [0.9, 0.1]]),
+        origin_scores=np.array([[[0.4], [0.6]], [[1.25], [1.75]]]),
+    )
 
 
 def test_a_file_remembers_the_handedness_of_origins(tmp_path: Path) -> None:
@@ -69,6 +78,38 @@ def test_a_file_remembers_the_handedness_of_origins(tmp_path: Path) -> None:
         assert again.origins == ("Friday", "Monday")
         assert [again.hands_of(one) for one in ("Friday", "Monday", "")] == [(2, 0), (0, 1), (0, 0)]
         assert checksum(again) == checksum(imaged()) != checksum(pair())
+        np.testing.assert_array_equal(again.origin_presence, imaged().origin_presence)
+        np.testing.assert_array_equal(again.origin_scores, imaged().origin_scores)
+
+
+def test_origins_without_features_are_restored(tmp_path: Path) -> None:
+    bare = replace(
+        imaged(), features=(), feature_means=np.zeros((2, 0)), origin_scores=np.zeros((2, 2, 0))
+    )
+    write_atlas(bare, tmp_path / "a")
+    export_atlas(bare, tmp_path / "open")
+    for again in (read_atlas(tmp_path / "a"), read_exported(tmp_path / "open")):
+        assert checksum(again) == checksum(bare)
+        assert again.of_origin("Monday").origin_presence.ravel().tolist() == [1.0, 0.1]
+
+
+def test_an_atlas_of_one_origin_has_its_cells_and_features() -> None:
+    monday = imaged().of_origin("Monday")
+    assert monday.origins == ("Monday",)
+    assert monday.hands_of("Monday") == (0, 1)
+    assert monday.feature_means.ravel().tolist() == [0.6, 1.75]
+    assert model_of_atlas(monday).background.presence.tolist() == [1.0, 0.1]
+    of_all = model_of_atlas(imaged()).background.presence
+    np.testing.assert_allclose(of_all, [1.0, 2 / (0.95 * 2.5)])
+    unknown = imaged().of_origin("Tuesday")
+    np.testing.assert_array_equal(unknown.feature_means, imaged().feature_means)
+    assert pair().of_origin("Monday").origins == ()
+
+
+def test_some_cells_of_an_atlas_keep_what_origins_say_of_them() -> None:
+    second = imaged().take([1])
+    assert second.origin_presence.tolist() == [[0.9, 0.1]]
+    assert second.of_origin("Friday").feature_means.tolist() == [[1.25]]
 
 
 def test_a_file_from_before_that_is_matched_as_then(tmp_path: Path) -> None:
@@ -100,6 +141,7 @@ def test_an_atlas_cannot_be_changed() -> None:
         ("edges", np.array([[0, 2]]), "numbers of its 2 cells"),
         ("names", ("A",), "1 names for 2 cells"),
         ("origins", ("Monday",), "'hands' has shape"),
+        ("origin_presence", np.ones((2, 1)), "'origin_presence' has shape"),
     ],
 )
 def test_errors_name_what_is_wrong(key: str, value: object, message: str) -> None:

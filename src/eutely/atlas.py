@@ -28,7 +28,10 @@ DESCRIPTION = ("organism", "strain", "stage", "sex", "body part", "imaging", "li
                "source")  # fmt: skip
 """Keys of ``provenance`` that describe an atlas to others."""
 
-FINITE = ("means", "size", "weights", "predictors", "offsets", "feature_means", "crowding", "shown")
+FINITE = (
+    "means", "size", "weights", "predictors", "offsets", "feature_means", "crowding", "shown",
+    "origin_scores",
+)  # fmt: skip
 """Arrays without NaN."""
 
 LARGEST = 1e12
@@ -106,6 +109,11 @@ class Atlas:
         o origins of the specimens it was estimated from, see `eutely.origin`, as far as known.
     hands
         (o, 2) int64, how many specimens of each origin are as they were, and how many mirrored.
+    origin_presence
+        (m, o) float64 in 0 .. 1, how often specimens of each origin have each cell; () where the
+        atlas is of one origin, or these are not known.
+    origin_scores
+        (m, o, d) float64, mean scores of the cells in specimens of each origin; () likewise.
     c0, k_min, tau_centroid, tau_radius
         for "offsets": cost of a cell without a nucleus; number of cheapest assignments of each
         cell and nucleus allowed in any case; squared Mahalanobis distances up to which others are.
@@ -143,12 +151,16 @@ class Atlas:
     shown: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     origins: tuple[str, ...] = ()
     hands: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    origin_presence: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    origin_scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
     def __post_init__(self) -> None:
         m, e = (
             np.shape(values)[0] if np.ndim(values) else 0 for values in (self.means, self.edges)
         )
         k = np.shape(self.neighbours)[-1] if np.ndim(self.neighbours) else 0
+        by_origin = (m, len(self.origins)) if np.size(self.origin_presence) else (0, 0)
+        d = len(self.features)
         shapes: dict[str, tuple[type[Any], tuple[int, ...]]] = {
             "means": (np.float64, (m, 3)),
             "covariances": (np.float64, (m, 3, 3)),
@@ -164,13 +176,16 @@ class Atlas:
             "conditionals": (np.float64, (m, 3, 3)),
             "size": (np.float64, (2,)),
             "weights": (np.float64, (3,)),
-            "feature_means": (np.float64, (m, len(self.features))),
+            "feature_means": (np.float64, (m, d)),
             "crowding": (np.float64, (BINS,)),
             "shown": (np.float64, (m if np.size(self.shown) else 0,)),
             "hands": (np.int64, (len(self.origins), 2)),
+            "origin_presence": (np.float64, by_origin),
+            "origin_scores": (np.float64, (*by_origin, d if by_origin[0] else 0)),
         }
         if not self.features and not np.size(self.feature_means):
             object.__setattr__(self, "feature_means", np.zeros((m, 0)))
+            object.__setattr__(self, "origin_scores", np.zeros((*by_origin, 0)))
         object.__setattr__(self, "features", tuple(map(str, self.features)))
         object.__setattr__(self, "origins", tuple(map(str, self.origins)))
         for key, (dtype, shape) in shapes.items():
@@ -211,6 +226,8 @@ class Atlas:
             raise AtlasError("atlas: 'size' must be positive, 'weights' and 'radii' not negative")
         if (self.seen < 0).any() or (self.hands < 0).any():
             raise AtlasError("atlas: 'seen' and 'hands' must not be negative")
+        if not ((self.origin_presence >= 0) & (self.origin_presence <= 1)).all():  # nor NaN
+            raise AtlasError("atlas: 'origin_presence' must be in 0 .. 1")
         if (self.shown <= 0).any():
             raise AtlasError("atlas: 'shown' must be positive")
         for key in ("covariances", "conditionals", "offset_covariances"):
@@ -269,6 +286,23 @@ class Atlas:
         as_they_were, mirrored = self.hands[self.origins.index(origin)].tolist()
         return as_they_were, mirrored
 
+    def of_origin(self, origin: str) -> Atlas:
+        """Return the atlas as specimens of an origin show it: its cells and their features.
+
+        The same atlas where nothing is known of that origin.
+        """
+        if origin not in self.origins or not len(self.origin_presence):
+            return self
+        at = self.origins.index(origin)
+        return replace(
+            self,
+            feature_means=self.origin_scores[:, at],
+            origins=(origin,),
+            hands=self.hands[at : at + 1],
+            origin_presence=self.origin_presence[:, at : at + 1],
+            origin_scores=self.origin_scores[:, at : at + 1],
+        )
+
     def named(self, names: Sequence[str]) -> Atlas:
         """Return the atlas with other names, one per cell."""
         return replace(self, names=tuple(names))
@@ -308,8 +342,9 @@ class Atlas:
             for key in ("means", "covariances", "radii", "radius_covariances", "seen", "rare",
                         "conditionals", "feature_means")
         }  # fmt: skip
-        if len(self.shown):
-            by_cell["shown"] = self.shown[rows]
+        for key in ("shown", "origin_presence", "origin_scores"):
+            if len(getattr(self, key)):
+                by_cell[key] = getattr(self, key)[rows]
         return replace(
             self,
             **by_cell,

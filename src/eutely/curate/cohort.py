@@ -14,6 +14,7 @@ from eutely.curate.placed import Placed, placed
 from eutely.features import scores
 from eutely.fit.model import Model, model_of_atlas
 from eutely.geometry import folds
+from eutely.origin import origin_of
 from eutely.results import Shown
 from eutely.specimen import Specimen
 from eutely.tasks.annotate import FOLDS
@@ -48,7 +49,7 @@ class Cohort:
         # As `annotate` does: specimens of one series show each other where their cells are.
         self._series = len(self.shown) >= SERIES if series is None else series
         self._fold = folds(len(self.shown), FOLDS)
-        self._models: dict[int, Model] = {}
+        self._models: dict[tuple[int, str], Model] = {}
         self._placed: dict[str, Placed] = {}
         self._lock = threading.Lock()
 
@@ -70,15 +71,17 @@ class Cohort:
             self._placed.pop(shown.name, None)
 
     def _model(self, number: int) -> Model:
-        """Return the cells as the specimens of other folds have them."""
+        """Return the cells as specimens of that origin, and of other folds, have them."""
         fold = int(self._fold[number]) if self._series else 0
-        if fold not in self._models:
-            atlas = self.atlas
+        specimen = self.specimens.get(self.shown[number].name)
+        origin = "" if specimen is None else origin_of(specimen)
+        if (fold, origin) not in self._models:
+            atlas = self.atlas.of_origin(origin)
             if self._series:
                 others = [one for one, at in zip(self.shown, self._fold, strict=True) if at != fold]
                 atlas = moved(atlas, others, self.specimens)
-            self._models[fold] = model_of_atlas(atlas)
-        return self._models[fold]
+            self._models[fold, origin] = model_of_atlas(atlas)
+        return self._models[fold, origin]
 
 
 def moved(

@@ -107,12 +107,15 @@ def model_of_atlas(atlas: Atlas) -> Model:
     """Prepare an atlas."""
     # Copies can be written, as all other arrays here: for others kernels are compiled again.
     means, neighbours = atlas.means.copy(), atlas.neighbours.copy()
+    background = Background.of(atlas.means, atlas.often)
+    if atlas.origin_presence.shape[1] == 1:
+        background = background._replace(presence=atlas.origin_presence[:, 0].copy())
     return Model(
         Field(means, neighbours, atlas.predictors.copy(), centres_of(atlas.conditionals)),
         centres_of(atlas.covariances),
         Body(atlas.size, spacing(atlas.means), atlas.warp),
         min(atlas.freedom, GAUSSIAN),
-        Background.of(atlas.means, atlas.often),
+        background,
         atlas.feature_means,
         atlas.crowding,
         complete=True,

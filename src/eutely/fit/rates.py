@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import gammaln
 
+from eutely.estimate.origins import presence
+
 AROUND = 6
 """Neighbours whose distance tells how dense cells are."""
 
 LOWEST_RATE, HIGHEST_RATE = 1e-5, 0.9
 """Range of the rates, and of how often a cell may be missing."""
-
-USUAL = 0.95
-"""Share of the usual number of specimens from which a cell counts as one that is always there."""
 
 STRAYING = 0.01
 """Share of the cells that may be farther off than expected without being taken for missing."""
@@ -101,10 +100,7 @@ class Background(NamedTuple):
             distances, _ = KDTree(means).query(means, [count + 1])
             reach = np.maximum(np.asarray(distances)[:, 0], 1e-9)
             density = float(np.log(count / (4 / 3 * np.pi)) - 3 * np.log(reach).mean())
-        presence = np.ones(m)
-        if seen is not None:
-            presence = np.minimum(1.0, seen / (USUAL * np.median(seen)))
-        return cls(density, presence, most)
+        return cls(density, np.ones(m) if seen is None else presence(seen), most)
 
     def start(self, count: int) -> Rates:
         """Return the rates to start with for a specimen of ``count`` nuclei."""

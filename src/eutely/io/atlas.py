@@ -59,8 +59,11 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 TEXTS = ("names", "features", "origins")
 """Fields that are lists of texts."""
 
-OPTIONAL = ("shown", "origins", "hands")
+OPTIONAL = ("shown", "origins", "hands", "origin_presence", "origin_scores")
 """Fields that are left out of files where they are empty; older files do not have them."""
+
+LATER = OPTIONAL[1:]
+"""Those that do not change the checksum of an atlas without them."""
 
 
 def write_atlas(atlas: Atlas, path: Path | str) -> None:
@@ -147,7 +150,7 @@ def checksum(atlas: Atlas) -> str:
     digest = hashlib.sha256()
     for field in fields(atlas):
         value = getattr(atlas, field.name)
-        if field.name in ("origins", "hands") and not len(value):
+        if field.name in LATER and not len(value):
             continue
         if isinstance(value, np.ndarray):
             value = f"{value.dtype.str}{value.shape}".encode() + value.tobytes()

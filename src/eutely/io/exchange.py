@@ -37,6 +37,8 @@ CELLS = {
     "shown": "shown",
     "rare": "rare",
     "feature_means": "feature_",
+    "origin_presence": "presence_",
+    "origin_scores": "score_",
 }
 """Arrays with one row per cell -> beginning of their columns in cells.csv."""
 
@@ -45,6 +47,9 @@ EDGES = {"edges": "cell_", "offsets": "offset_", "offset_covariances": "covarian
 
 NEIGHBOURS = {"neighbours": "neighbour", "predictors": "predictor_"}
 """Arrays with one row per cell and neighbour -> beginning of their columns in neighbours.csv."""
+
+OPTIONAL = ("shown", "origin_presence", "origin_scores")
+"""Arrays that are left out where they are empty."""
 
 SMALL = ("weights", "size", "crowding")
 """Arrays in description.json."""
@@ -98,11 +103,15 @@ def read_exported(folder: Path) -> Atlas:
         values["provenance"] = {str(key): str(text) for key, text in about["provenance"].items()}
         values["names"] = tuple(cells.fields["name"])
         shape: dict[str, tuple[int, ...]] = dict.fromkeys(("seen", "shown", "rare"), ())
-        shape["feature_means"] = (d,)
+        shape |= {
+            "feature_means": (d,),
+            "origin_presence": (len(origins),),
+            "origin_scores": (len(origins), d),
+        }
         matrix = {"covariances", "conditionals", "radius_covariances", "offset_covariances"}
         for table, fields in ((cells, CELLS), (edges, EDGES)):
             for key, begin in fields.items():
-                if key == "shown" and key not in table.fields:
+                if key in OPTIONAL and not any(name.startswith(begin) for name in table.fields):
                     continue
                 rest = (3, 3) if key in matrix else shape.get(key, (3,))
                 rest = (2,) if key == "edges" else rest
@@ -125,6 +134,10 @@ def _suffixes(rest: tuple[int, ...], features: Sequence[str], key: str) -> list[
         return list(features)
     if key == "edges":
         return ["i", "j"]
+    if key == "origin_scores":  # origins are numbered as in the description
+        return [f"{at}_{name}" for at, name in product(range(rest[0]), features)]
+    if key == "origin_presence":
+        return [str(at) for at in range(rest[0])]
     letters = "123" if key.startswith("radi") else "xyz"
     return ["".join(letters[a] for a in index) for index in product(*map(range, rest))]
 
@@ -134,7 +147,7 @@ def _columns(atlas: Atlas, fields: dict[str, str]) -> dict[str, NDArray[Any]]:
     columns: dict[str, NDArray[Any]] = {}
     for key, begin in fields.items():
         values = getattr(atlas, key)
-        if key == "shown" and not len(values):
+        if key in OPTIONAL and not values.size:
             continue
         if key in NEIGHBOURS:
             values = values.reshape(-1, *values.shape[2:])

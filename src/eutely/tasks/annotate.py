@@ -19,6 +19,7 @@ from eutely.fit.again import place_again
 from eutely.fit.choose import place_in_view
 from eutely.fit.evidence import (
     ASYMMETRIC,
+    EXCHANGED,
     PLACED,
     asymmetry,
     is_mirrored,
@@ -179,11 +180,11 @@ def annotate(
         )
         alone = [[number] for number in range(len(tasks))]
         for group in alone if adapt is False else together:
-            known = atlas.hands_of(origins[group[0]])
-            _settle_hands(atlas, tasks, results, group, executor, known=known)
+            _settle_hands(atlas, tasks, results, group, executor, origins[group[0]])
         done = len(tasks)
         for group in shifts:
-            _fit_series(atlas, tasks, results, group, executor, always=bool(adapt))
+            own = atlas.of_origin(origins[group[0]])
+            _fit_series(own, tasks, results, group, executor, always=bool(adapt))
             done += len(group)
             progress("matching", done, total, "by the series")
     annotations = {
@@ -268,12 +269,13 @@ def _settle_hands(
     results: list[Result],
     group: Sequence[int],
     executor: Executor,
-    *,
-    known: tuple[int, int],
+    origin: str,
 ) -> None:
-    """Settle the handedness of a series; fit specimens again that have the other one by it.
+    """Settle the handedness of a series, then fit its specimens by what is known of their origin.
 
-    ``known`` counts specimens of the same origin that the atlas is of, as they were and mirrored.
+    Without such knowledge only those are fitted again that have the other handedness by the series.
+    The handedness itself is found by the atlas of all origins: the names of one origin may be
+    exchanged between left and right.
     """
     evidence = [
         hand_evidence(
@@ -283,21 +285,29 @@ def _settle_hands(
         )
         for number in group
     ]
-    chances = mirror_probabilities(np.array(evidence), known)
-    mirrored = dict(zip(group, chances.tolist(), strict=True))
-    doubtful = [number for number in group if results[number].fit.mirror is not None]
-    other = [n for n in doubtful if results[n].mirrored != (mirrored[n] > 0.5)]
-    items = [tasks[number]._replace(hands=(mirrored[number] > 0.5,)) for number in other]
-    if not doubtful:
-        return
-    again = executor.map(_fit_task, items, shared=(atlas, model_of_atlas(atlas)))
-    for number, result in zip(other, again, strict=True):
-        # What speaks for the other handedness is still known.
-        before = [r for r in results[number].fit.rivals if r.mirrored != result.mirrored]
-        rivals = result.fit.rivals or (result.as_rival(),)
-        results[number] = result._replace(fit=replace(result.fit, rivals=(*rivals, *before)))
-    for number in doubtful:
-        results[number] = results[number]._replace(mirrored_by=mirrored[number])
+    chances = mirror_probabilities(np.array(evidence), atlas.hands_of(origin))
+    doubtful = {
+        number: chance
+        for number, chance in zip(group, chances.tolist(), strict=True)
+        if results[number].fit.mirror is not None
+    }
+    hands = {number: results[number].mirrored for number in group}
+    hands |= {number: chance > 0.5 for number, chance in doubtful.items()}
+    own = atlas.of_origin(origin) if atlas.model == "joint" else atlas
+    again = [n for n in group if own is not atlas or hands[n] != results[n].mirrored]
+    items = [tasks[number]._replace(hands=(hands[number],)) for number in again]
+    if items:
+        fits = executor.map(_fit_task, items, shared=(own, model_of_atlas(own)))
+        for number, result in zip(again, fits, strict=True):
+            # What speaks for the other handedness is still known.
+            before = [r for r in results[number].fit.rivals if r.mirrored != result.mirrored]
+            if before:
+                rivals = (*(result.fit.rivals or (result.as_rival(),)), *before)
+                result = result._replace(fit=replace(result.fit, rivals=rivals))
+            results[number] = result
+    for number, chance in doubtful.items():
+        doubt = float(np.clip(chance, EXCHANGED, 1 - EXCHANGED))
+        results[number] = results[number]._replace(mirrored_by=doubt)
 
 
 def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32] | None]) -> Result:

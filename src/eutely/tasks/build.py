@@ -18,6 +18,7 @@ from eutely.cells import Cells
 from eutely.config import Config, to_toml
 from eutely.errors import EutelyError, SpecimenError
 from eutely.estimate import atlas_of
+from eutely.estimate.origins import with_origins
 from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
@@ -253,7 +254,7 @@ def _built(
         rows = zip(frame.specimens, cells.posed, strict=True)
         mirrored = [is_mirrored(specimen.unstretched(), places) for specimen, places in rows]
         frame = _standing(frame, cells)
-    atlas = _with_hands(atlas, frame.origins, mirrored)
+    atlas = with_origins(atlas, cells, frame.origins, mirrored)
     shown = cells.shown() if frame.parts else None
     fits = tuple(
         replace(
@@ -272,16 +273,6 @@ def _built(
     built = Built(atlas, specimens, cells.labels(), fits, {}, found.learned, tuple(run.timings))
     parts = standing or bool(frame.parts)
     return replace(built, outliers=outliers(fits, len(atlas), built.consistency(), parts=parts))
-
-
-def _with_hands(atlas: Atlas, origins: Sequence[str], mirrored: Sequence[bool]) -> Atlas:
-    """Return the atlas with the handedness of specimens of known ``origins``: (N,) or ()."""
-    known = sorted(set(origins) - {""})
-    hands = np.zeros((len(known), 2), np.int64)
-    for origin, hand in zip(origins, mirrored, strict=True) if known else ():
-        if origin:
-            hands[known.index(origin), int(hand)] += 1
-    return replace(atlas, origins=tuple(known), hands=hands)
 
 
 def _standing(frame: Frame, cells: Cells) -> Frame:

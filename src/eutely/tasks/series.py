@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
+from eutely.estimate.origins import blended_scores
 from eutely.fit.evidence import surprise
 from eutely.fit.model import Model
 from eutely.fit.place import Fit
@@ -70,13 +71,10 @@ def shifted(
         return atlas
     means = robust_gaussians(places, Estimate()).means
     moved = np.where(seen > 0, (means - atlas.means) * seen / (seen + prior), 0.0)
-    known = np.isfinite(scores).sum(axis=0)
-    total = np.where(np.isfinite(scores), scores, 0.0).sum(axis=0)
-    kept = atlas.feature_means.any(axis=0)  # the others are not informative
     first, second = atlas.edges.T
     return replace(
         atlas,
         means=atlas.means + moved,
-        feature_means=kept * (total + prior * atlas.feature_means) / (known + prior),
+        feature_means=blended_scores(scores, atlas.feature_means, prior),
         offsets=atlas.offsets + moved[first] - moved[second],
     )
