@@ -173,7 +173,7 @@ def annotate(
             executor.map(
                 _fit_task,
                 tasks,
-                shared=(atlas, model_of_atlas(atlas)),
+                shared=(atlas, _model(atlas)),
                 on_done=lambda done, _: progress("matching", done, total, ""),
             )
         )
@@ -208,7 +208,13 @@ def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
 @lru_cache(maxsize=8)
 def _asymmetry(atlas: Atlas) -> float:
     """Return `eutely.fit.evidence.asymmetry`, which takes as long as annotating a specimen."""
-    return asymmetry(model_of_atlas(atlas), atlas.seen)
+    return asymmetry(_model(atlas), atlas.seen)
+
+
+@lru_cache(maxsize=8)
+def _model(atlas: Atlas) -> Model:
+    """Return `eutely.fit.model.model_of_atlas`; specimens may come one by one."""
+    return model_of_atlas(atlas)
 
 
 def _annotation(
@@ -290,7 +296,7 @@ def _settle_hands(
     items = [tasks[number]._replace(hands=(mirrored[number] > 0.5,)) for number in other]
     if not doubtful:
         return
-    again = executor.map(_fit_task, items, shared=(atlas, model_of_atlas(atlas)))
+    again = executor.map(_fit_task, items, shared=(atlas, _model(atlas)))
     for number, result in zip(other, again, strict=True):
         # What speaks for the other handedness is still known.
         before = [r for r in results[number].fit.rivals if r.mirrored != result.mirrored]
@@ -328,7 +334,7 @@ def _fit_series(
     before = [results[number] for number in group]
     places = np.stack([by_cell(result.fit, result.fit.warped) for result in before])
     scores = np.stack([by_cell(result.fit, result.fit.scores) for result in before])
-    model = model_of_atlas(atlas)
+    model = _model(atlas)
     fold = folds(len(group), FOLDS)
     for part in range(min(FOLDS, len(group))):
         moved = shifted(atlas, places[fold != part], scores[fold != part])
