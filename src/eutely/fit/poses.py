@@ -91,9 +91,7 @@ def plausible_poses(
     rough = rough.reshape(len(tried), -1).mean(axis=1)
     fair = max(np.sort(rough)[: 2 * MATCHED_POSES][-1], FAIR * RIVAL * rough.min())
     tried = [posed for posed, far in zip(tried, rough, strict=True) if far <= fair]
-    squares = [
-        nearest_squares(grid, np.array(posed, order="C")) / distance**2 for posed in tried
-    ]
+    squares = [nearest_squares(grid, np.array(posed, order="C")) / distance**2 for posed in tried]
     near = np.array([mean_nearness(each) for each in squares])
     count = max(MATCHED_POSES, int((near <= RIVAL * near.min()).sum()))
     count = count if most is None else min(count, most)

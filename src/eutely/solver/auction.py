@@ -42,8 +42,9 @@ def first_prices(starts: Any, labels: Any, costs: Any, width: int) -> Any:
     while count > 0 and bids > 0:
         bids -= 1
         count -= 1
-        i = np.uint32(waiting[count])
-        prices, columns = costs[starts[i] : starts[i + 1]], labels[starts[i] : starts[i + 1]]
+        row = waiting[count]
+        first, last = starts[row], starts[row + 1]
+        prices, columns = costs[first:last], labels[first:last]
         best, second, at = np.inf, 0.0, 0
         for k in range(len(columns)):
             # Selections, not branches: which candidate is best cannot be predicted.
@@ -59,5 +60,5 @@ def first_prices(starts: Any, labels: Any, costs: Any, width: int) -> Any:
             v[j] += best - second - STEP
             waiting[count] = owners[j]
             count += 1
-        owners[j] = i
+        owners[j] = row
     return v
