@@ -33,7 +33,7 @@ READS_NOTHING = {"demo", "simulate", "atlases", "config"}
 
 COLLECTION = 50_000
 """Objects after which Python looks for unused cycles, 700 by default: modules make many objects
-that stay in use, and looking takes a tenth of the time until a command starts."""
+that stay in use, and looking takes nearly a tenth of the time until a command starts."""
 
 LONGEST = 60
 """Letters of a name that a message quotes."""
