@@ -50,7 +50,15 @@ STARTS = {
         "-o",
         "out",
     ],
+    "match: no column z": ["match", "bad.csv", "bad.csv"],
+    "check: no column z": ["check", "bad.csv"],
+    "evaluate: no column z": ["evaluate", "celegans-l1", "bad.csv"],
+    "transfer: no column z": ["transfer", "bad.csv", "bad.csv", "-o", "out.csv"],
     "solve: no such file": ["solve", "nothing.dd"],
+    "solve: no problem": ["solve", "bad.csv"],
+    "report: no run": ["report", "nothing"],
+    "view: no such file": ["view", "nothing"],
+    "curate: no such file": ["curate", "celegans-l1", "nothing.csv", "-o", "out"],
 }
 
 INPUT = """

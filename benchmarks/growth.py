@@ -3,13 +3,14 @@
 Run ``python benchmarks/growth.py cells`` (10 specimens, 200 to 20,000 cells), ``specimens`` (10 to
 1,000 of 558 cells) or ``workers`` (1 to 8 local Dask processes). ``--before FOLDER`` runs the same
 rows by the code of another checkout, for example ``git worktree add ../before 260bcc7``;
-``--most N`` leaves out what is larger. ``cluster`` measures every task and message of one build
-and of one annotation, and computes from these how long 1 to 64 workers would take. ``partners``
-builds by the method of the paper with 20, 50 and all partners of each specimen. ``worm`` annotates
-real worms one by one; ``hands`` looks for mirror images among large bodies. Each row is a
-process of its own, so that its memory is its own. Cohorts are simulated; names are read when
-everything else is done. Prints tables, merges rows into ``benchmarks/results/growth.json``, and
-``draw`` makes ``docs/images/growth.svg`` of them.
+sizes after the table, such as ``cells 200 500``, measure these rows only. ``cluster`` measures
+every task and message of one build and of one annotation, and computes from these how long 1 to 64
+workers would take. ``partners`` builds by the method of the paper with 20, 50 and all partners of
+each specimen. ``worm`` annotates real worms one by one; ``hands`` looks for mirror images among
+large bodies. Each row is a process of its own, so that its
+memory is its own. Cohorts are simulated; names are read when everything else is done. Prints
+tables, merges rows into ``benchmarks/results/growth.json``, and ``draw`` makes
+``docs/images/growth.svg`` of them.
 """
 
 import argparse
@@ -65,6 +66,15 @@ in distances of neighbours, and whether half of the specimens are mirrored."""
 WORM = 558
 """Cells of the cohorts that grow in specimens."""
 
+COHORT = 16
+"""Specimens that 1 to 8 processes build from."""
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of those that it started and that ended."""
+    times = os.times()
+    return sum(times[:4])
+
 
 def row(specimens: int, cells: int, workers: str) -> dict[str, float]:
     """Build from one simulated cohort; return time, memory, size of the page, and accuracy."""
@@ -75,10 +85,10 @@ def row(specimens: int, cells: int, workers: str) -> dict[str, float]:
     # A first small build loads machine code, which is not what grows.
     eutely.build(eutely.simulate(3, cells=40, seed=2), workers=1)
     with tempfile.TemporaryDirectory() as folder:
-        wall, processors = time.perf_counter(), time.process_time()
+        wall, processors = time.perf_counter(), processor_seconds()
         where = int(workers) if workers.isdigit() else workers
         built = eutely.build(cohort, folder, workers=where)
-        wall, processors = time.perf_counter() - wall, time.process_time() - processors
+        wall, processors = time.perf_counter() - wall, processor_seconds() - processors
         page = (Path(folder) / "report.html").stat().st_size
     return {
         "seconds": round(wall, 1),
@@ -98,13 +108,13 @@ def measured(code: Path, specimens: int, cells: int, workers: str) -> dict[str, 
     return dict(json.loads(output.stdout.splitlines()[-1]))
 
 
-def rows(what: str, most: int) -> list[tuple[int, int, str]]:
-    """Return (specimens, cells, workers) of a table."""
+def rows(what: str, sizes: list[int]) -> list[tuple[int, int, str]]:
+    """Return (specimens, cells, workers) of a table, of some sizes or of all."""
     if what == "cells":
-        return [(10, cells, "1") for cells in CELLS if cells <= most]
+        return [(10, cells, "2") for cells in sizes or CELLS]
     if what == "specimens":
-        return [(specimens, WORM, "2") for specimens in SPECIMENS if specimens <= most]
-    return [(40, WORM, f"local:{workers}") for workers in WORKERS if workers <= most]
+        return [(specimens, WORM, "2") for specimens in sizes or SPECIMENS]
+    return [(COHORT, WORM, f"local:{workers}") for workers in sizes or WORKERS]
 
 
 def exponent(sizes: list[int], seconds: list[float]) -> float:
@@ -112,12 +122,12 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def measure(what: str, before: Path | None, most: int) -> None:
+def measure(what: str, before: Path | None, sizes: list[int]) -> None:
     """Measure a table, row by row; each row is kept as soon as it is there."""
     from figures import keep, table
 
     found = []
-    for specimens, cells, workers in rows(what, most):
+    for specimens, cells, workers in rows(what, sizes):
         line: dict[str, object] = {"specimens": specimens, "cells": cells, "workers": workers}
         for name, code in (("now", HERE.parent), ("before", before)):
             if code is not None:
@@ -126,12 +136,6 @@ def measure(what: str, before: Path | None, most: int) -> None:
         found.append(line)
         keep(RESULTS, f"{what}: {specimens} x {cells}, workers {workers}", line)
     table(what, found)
-    if what == "cells" and len(found) > 2:
-        large = [line for line in found if int(str(line["cells"])) >= 1000]
-        sizes = [int(str(line["cells"])) for line in large]
-        seconds = [float(str(line["processor_seconds, now"])) for line in large]
-        if len(sizes) > 1:
-            print("exponent from 1,000 cells on:", round(exponent(sizes, seconds), 2))
 
 
 class Recorder:
@@ -299,8 +303,8 @@ def worm(count: int = 20) -> None:
     )
 
 
-def hands() -> None:
-    """Find mirror images in cohorts of large bodies, and in symmetric ones."""
+def hands(first: int = 0, last: int = len(HANDS)) -> None:
+    """Find mirror images in cohorts of large bodies, and in symmetric ones: all, or some rows."""
     from dataclasses import replace
 
     import eutely
@@ -309,8 +313,9 @@ def hands() -> None:
     from eutely.find.hands import mirror_images
     from eutely.pose import anonymous, framed, oriented
     from eutely.simulation.plan import body_plan
+    from figures import keep
 
-    for number, cells, seed, moved, half in HANDS:
+    for number, cells, seed, moved, half in HANDS[first:last]:
         plan = body_plan(cells, seed=seed)
         shift = np.random.default_rng(9).standard_normal(plan.centroids.shape)
         plan = replace(plan, centroids=plan.centroids + moved * plan.spacing * shift)
@@ -325,32 +330,67 @@ def hands() -> None:
         start = time.process_time()
         with open_executor(1) as executor:
             found = mirror_images(frame, Estimate(), executor)
+        seconds = time.process_time() - start
         # Either half may be taken as it is.
         right = max(int((found == mirrored).sum()), int((found != mirrored).sum()))
-        print(
-            f"{number} x {cells}, moved by {moved}, {int(mirrored.sum())} mirrored: "
-            f"{int(found.sum())} found, {right} right, {time.process_time() - start:.1f} s",
-            flush=True,
-        )
+        line = {
+            "specimens": number,
+            "cells": cells,
+            "moved": moved,
+            "mirrored": int(mirrored.sum()),
+            "found": int(found.sum()),
+            "right": right,
+            "processor_seconds": round(seconds, 1),
+        }
+        keep(RESULTS, f"hands: {number} x {cells}, moved by {moved}, seed {seed}", line)
+        print(line, flush=True)
 
 
 def draw() -> None:
-    """Draw processor seconds over cells and over specimens, on logarithmic axes."""
+    """Draw processor seconds over cells and specimens, and how well more workers are used."""
     import matplotlib.pyplot as plt
 
+    plt.rcParams["svg.hashsalt"] = "growth"  # the same rows, the same file
     kept = json.loads(RESULTS.read_text(encoding="utf-8"))
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for axis, what in zip(axes, ("cells", "specimens"), strict=True):
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    for axis, what in zip(axes[:2], ("cells", "specimens"), strict=True):
         lines = [line for key, line in kept.items() if key.startswith(f"{what}:")]
-        for name, style in (("before", "o--"), ("now", "o-")):
-            key = f"processor_seconds, {name}"
-            points = sorted((line[what], line[key]) for line in lines if key in line)
-            if points:
-                axis.loglog(*zip(*points, strict=True), style, label=name)
-        axis.set(xlabel=what, ylabel="processor seconds")
-        axis.legend()
+        points = sorted((line[what], line["processor_seconds, now"]) for line in lines)
+        sizes, seconds = map(list, zip(*points, strict=True))
+        axis.loglog(sizes, seconds, "o-", label="default build")
+        # In proportion to the size, through the middle row.
+        middle = len(sizes) // 2
+        axis.loglog(
+            sizes,
+            [seconds[middle] * size / sizes[middle] for size in sizes],
+            ":",
+            color="gray",
+            label="in proportion",
+        )
+        of_what = "10 specimens" if what == "cells" else f"of {WORM} cells"
+        axis.set(xlabel=f"{what} ({of_what})", ylabel="processor seconds")
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=45)
+        axis.minorticks_off()
+        axis.legend(frameon=False)
+        if what == "cells":
+            large = [row for row in points if row[0] >= 1000]
+            power = exponent(*map(list, zip(*large, strict=True)))
+            axis.set_title(f"exponent {power:.2f} from 1,000 cells on", fontsize="medium")
+    for key, line in kept.items():
+        if key.startswith("cluster:"):
+            what = key.removeprefix("cluster: ").split()[0]
+            numbers = [point["workers"] for point in line["workers"]]
+            used = [point["efficiency"] for point in line["workers"]]
+            axes[2].semilogx(numbers, used, "o-", base=2, label=what)
+            size = f"{line['specimens']} x {line['cells']}"
+    axes[2].set(xlabel=f"workers of a simulated cluster ({size})", ylabel="efficiency", ylim=(0, 1))
+    axes[2].set_xticks(SIMULATED_WORKERS, map(str, SIMULATED_WORKERS))
+    axes[2].legend(frameon=False)
+    for axis in axes:
+        axis.grid(alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
     PICTURE.parent.mkdir(exist_ok=True)
-    figure.savefig(PICTURE)
+    figure.savefig(PICTURE, metadata={"Date": None})
 
 
 if __name__ == "__main__":
@@ -359,10 +399,10 @@ if __name__ == "__main__":
     parser.add_argument(
         "numbers",
         nargs="*",
-        help="row: specimens cells workers; cluster: specimens cells; partners: ... cells trials",
+        help="cells, specimens, workers: sizes; row: specimens cells workers; "
+        "cluster: specimens cells; partners: specimens cells trials; hands: first and last row",
     )
     parser.add_argument("--before", type=Path, help="checkout of an earlier version")
-    parser.add_argument("--most", type=int, default=10**9, help="largest size to measure")
     given = parser.parse_args()
     if given.what == "row":
         count, size, where = given.numbers
@@ -374,8 +414,8 @@ if __name__ == "__main__":
     elif given.what == "worm":
         worm(*map(int, given.numbers))
     elif given.what == "hands":
-        hands()
+        hands(*map(int, given.numbers))
     elif given.what == "draw":
         draw()
     else:
-        measure(given.what, given.before, given.most)
+        measure(given.what, given.before, [int(size) for size in given.numbers])

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 PRIOR = 5.0
 """Nuclei that 'not informative' counts for in the covariance of a specimen's scores."""
@@ -80,36 +81,37 @@ def agreement(
     )
     products = rows @ columns
     crosstalk, gradient = np.zeros((d, d)), np.zeros((there.shape[1], d))
+    # Scores without their gradient, here called flat, as a mixture of the columns.
+    flat = np.zeros((columns.shape[1], d))
+    flat[of_y] = np.eye(d)
     for _ in range(REWEIGHTINGS):
         total = products[0, 0]
         means = products[0] / total
-        moments = products / total - np.outer(means, means)
-        # Scores without their gradient, here called flat, as a mixture of the columns.
-        centre, middle = means[of_x], means[of_y] - means[of_there] @ gradient
-        x_flat = moments[of_x, of_y] - moments[of_x, of_there] @ gradient
-        y_flat = moments[of_y, of_y] - moments[of_y, of_there] @ gradient
-        there_flat = moments[of_there, of_y] - moments[of_there, of_there] @ gradient
-        flat_flat = y_flat - gradient.T @ there_flat
-        square = np.diagonal(moments)[of_x] + 1e-9
-        slope = np.maximum(np.diagonal(x_flat) / square, 1e-9)
-        error = np.diagonal(flat_flat) / square / count
+        moments = products / total - means[:, None] * means
+        with_flat = moments @ flat
+        square = moments.diagonal()[of_x] + 1e-9
+        slope = np.maximum(with_flat[of_x].diagonal() / square, 1e-9)
+        error = np.einsum("ij,ij->j", flat, with_flat) / square / count
         slope *= np.maximum(1 - 4 * error / slope**2, 0.0)
-        x_x = moments[of_x, of_x]
         if places is not None:
-            normal = total * x_x + CROSSTALK * np.diag(square + 1e-6)
-            solution = np.linalg.solve(normal, total * (x_flat - x_x * slope))
-            crosstalk = np.where(slope > 0, solution, 0.0)
-        mixing = np.diag(slope) + crosstalk
-        rest_rest = flat_flat - mixing.T @ x_flat - x_flat.T @ mixing + mixing.T @ x_x @ mixing
-        scatter = ridged((total * rest_rest + prior) / (count + PRIOR))
-        rest = np.concatenate([(centre @ mixing - middle)[None], -mixing, -gradient, np.eye(d)])
-        white = np.linalg.solve(np.linalg.cholesky(scatter), rest.T) @ rows
-        weights = (freedom + d) / (freedom + (white**2).sum(axis=0))
+            x_x = moments[of_x, of_x]
+            normal = total * x_x
+            np.einsum("ii->i", normal)[:] += CROSSTALK * (square + 1e-6)
+            crosstalk = _solved(normal, total * (with_flat[of_x] - x_x * slope)) * (slope > 0)
+        rest = flat.copy()
+        rest[of_x] = -crosstalk
+        np.einsum("ii->i", rest[of_x])[:] -= slope
+        scatter = ridged((total * rest.T @ (moments @ rest) + prior) / (count + PRIOR))
+        rest[0] = -means @ rest
+        white = whitening_of(scatter) @ rest.T @ rows
+        weights = (freedom + d) / (freedom + np.einsum("ij,ij->j", white, white))
         products = (weights * rows) @ columns
+        centre, middle = means[of_x], means @ flat
         if places is not None:
             rest[of_there] = 0.0
             normal = products[of_there, of_there] + GRADIENT * np.eye(len(gradient))
-            gradient = np.linalg.solve(normal, products[of_there] @ rest)
+            gradient = _solved(normal, products[of_there] @ rest)
+            flat[of_there] = -gradient
     if places is None:
         gradient = np.zeros((3, d))
     return Agreement(centre, middle, slope, scatter, crosstalk, gradient)
@@ -131,8 +133,8 @@ def at_random(scores: NDArray[np.float64], freedom: float) -> Agreement | None:
         middle = y @ weights / weights.sum()
         away = y - middle[:, None]
         scatter = ridged(((weights * away) @ away.T + prior) / (count + PRIOR))
-        white = np.linalg.inv(np.linalg.cholesky(scatter)) @ away
-        weights = (freedom + d) / (freedom + (white**2).sum(axis=0))
+        white = whitening_of(scatter) @ away
+        weights = (freedom + d) / (freedom + np.einsum("ij,ij->j", white, white))
     nothing = np.zeros(d)
     return Agreement(nothing, middle, nothing, scatter, np.zeros((d, d)), np.zeros((3, d)))
 
@@ -140,3 +142,22 @@ def at_random(scores: NDArray[np.float64], freedom: float) -> Agreement | None:
 def ridged(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a covariance that can be inverted even where two features are the same."""
     return covariance + RIDGE * np.eye(len(covariance))
+
+
+def whitening_of(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return W (d, d), a lower triangle with W S W' = 1 for the covariance S (d, d).
+
+    LAPACK itself: the functions of NumPy spend ten times as long on matrices of this size.
+    """
+    root, failed = lapack.dpotrf(covariance, lower=1, clean=1)
+    if failed:
+        raise np.linalg.LinAlgError("a covariance is not positive definite")
+    return np.asarray(lapack.dtrtri(root, lower=1)[0])
+
+
+def _solved(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the solution of matrix @ x = right for a positive definite matrix."""
+    _, solution, failed = lapack.dposv(matrix, right)
+    if failed:
+        raise np.linalg.LinAlgError("a sum of squares is not positive definite")
+    return np.asarray(solution)

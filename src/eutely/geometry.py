@@ -42,18 +42,11 @@ def nearness(tree: KDTree, points: NDArray[np.float64], spacing: float) -> float
     The mean of log(1 + distance^2): a few points far off do not decide. Comparing poses this way
     takes a tenth of the time of matching them.
     """
-    return mean_nearness(nearest_squares(tree, points, spacing))
-
-
-def nearest_squares(
-    tree: KDTree, points: NDArray[np.float64], spacing: float
-) -> NDArray[np.float64]:
-    """Return (n,), squared distances of points (n, 3) to the nearest of ``tree``, in spacings."""
-    return np.asarray((tree.query(points)[0] / spacing) ** 2)
+    return mean_nearness(np.asarray((tree.query(points)[0] / spacing) ** 2))
 
 
 def mean_nearness(squares: NDArray[np.float64]) -> float:
-    """Return the nearness of points with `nearest_squares`."""
+    """Return the nearness of points at squared distances (n,) from the nearest, in spacings."""
     return float(np.log1p(squares).mean())
 
 

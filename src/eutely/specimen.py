@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -318,6 +317,8 @@ def _locked(
 
 def html_table(caption: str, rows: Mapping[str, object]) -> str:
     """Return a small table for notebooks; all texts are escaped."""
+    from html import escape  # for notebooks only
+
     cells = (f"<tr><th>{escape(key)}</th><td>{escape(str(rows[key]))}</td></tr>" for key in rows)
     return f"<table><caption>{escape(caption)}</caption>{''.join(cells)}</table>"
 

@@ -43,6 +43,10 @@ def test_help_imports_neither_numpy_nor_anything_slow():
         ("solve", "nothing.dd"),
         ("compare", "bad.csv", "nothing.csv", "--atlas", "celegans-l1", "-o", "out"),
         ("evaluate", "celegans-l1", "bad.csv"),
+        ("solve", "bad.csv"),
+        ("report", "nothing"),
+        ("view", "nothing"),
+        ("transfer", "bad.csv", "nothing.csv", "-o", "out.csv"),
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -55,6 +59,29 @@ def test_errors_about_input_import_nothing_slow(arguments, tmp_path, monkeypatch
     others = {"annotate", "build", "compare", "curate", "extract", "naming", "show", "simulate"}
     assert "eutely.config.model" not in modules
     assert len({f"eutely.cli.{name}" for name in others} & modules) <= 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("annotate", "celegans-l1", "nothing.csv", "-o", "out"),
+        ("build", "nothing", "-o", "out"),
+        ("check", "nothing.csv"),
+        ("match", "nothing.csv", "other.csv"),
+        ("solve", "nothing.dd"),
+        ("compare", "nothing", "other", "--atlas", "celegans-l1", "-o", "out"),
+        ("evaluate", "celegans-l1", "nothing.csv"),
+        ("extract", "nothing.tif", "-o", "out"),
+        ("curate", "celegans-l1", "nothing.csv", "-o", "out"),
+        ("transfer", "nothing.tif", "other.tif", "-o", "out.csv"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_missing_file_is_reported_before_numpy_is_imported(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, modules = run(*arguments)
+    assert code == 2
+    assert not modules & (SLOW | {"h5py", "numpy"})
 
 
 def test_the_package_itself_imports_nothing():

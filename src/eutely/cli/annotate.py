@@ -28,6 +28,7 @@ from eutely.cli.common import (
     check_folder,
     command,
     counted,
+    expect_input,
     files_read,
     progress_of,
     read_inputs,
@@ -136,6 +137,7 @@ def annotate(
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
     start_log(verbose, quiet)
+    expect_input(*inputs)
     from eutely.io.annotations import check_names, write_annotations, written_files
     from eutely.io.atlas import atlas_path, check_file, open_atlas
     from eutely.io.names import with_names

@@ -20,6 +20,7 @@ from eutely.cli.common import (
     Workers,
     command,
     counted,
+    expect_input,
     listed,
     progress_of,
     read_specimens,
@@ -101,10 +102,11 @@ def build(
     Example: eutely build worms/ -o run
     """
     start_log(verbose, quiet)
-    from eutely.io.pins import read_pins
-
     if pins is not None and no_pins:
         raise EutelyError("--pins and --no-pins exclude each other; give one of them")
+    expect_input(*inputs)
+    from eutely.io.pins import read_pins
+
     run_on = threads_or_dask(workers, dask)
     overrides: dict[str, int | str | None] = {f"learn.{stage}": trials for stage in STAGES}
     overrides |= {"learn.specimens": learn_on, "seed": seed, "estimate.features": features}

@@ -18,6 +18,7 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     counted,
+    expect_input,
     files_read,
     out,
     refusal,
@@ -69,6 +70,7 @@ def check(
     Example: eutely check worms/ --json facts.json
     """
     start_log(verbose, quiet)
+    expect_input(*inputs)
     from eutely.io.atlas import open_atlas
     from eutely.io.read import cohort_problems
     from eutely.io.written import refuse_other_kind, refuse_to_replace

@@ -216,6 +216,16 @@ def atlas_file(atlas: str) -> Path:
     return path / "atlas.h5" if path.is_dir() else path
 
 
+def expect_input(*inputs: str | Path) -> None:
+    """Raise an error if the first input does not exist.
+
+    The other checks import what reads all kinds of files. A part of a file, as in
+    ``embryo.zip:120``, is left to them.
+    """
+    if inputs and ":" not in str(inputs[0]) and not Path(inputs[0]).exists():
+        raise ReadError(f"{inputs[0]} does not exist")
+
+
 def files_read(inputs: Sequence[Path], *others: Path | None) -> list[Path]:
     """Return the files that a command reads: inputs, tables of names beside them, others."""
     from eutely.io.read import sources

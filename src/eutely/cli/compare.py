@@ -15,6 +15,7 @@ from eutely.cli.common import (
     check_folder,
     command,
     counted,
+    expect_input,
     files_read,
     progress_of,
     read_specimens,
@@ -92,6 +93,7 @@ def compare(
     Example: eutely compare worms/ --groups groups.csv --atlas run -o compared
     """
     start_log(verbose, quiet)
+    expect_input(*inputs)
     from eutely.io.groups import read_cell_groups, read_groups
     from eutely.io.written import refuse_folder, refuse_to_replace
 

@@ -22,6 +22,7 @@ from eutely.cli.common import (
     Workers,
     check_folder,
     counted,
+    expect_input,
     parse_voxel_size,
     read_inputs,
     say,
@@ -104,6 +105,19 @@ def curate(
     Example: eutely curate celegans-l1 worm.tif -o curated
     """
     start_log(verbose, quiet)
+    new = len(given) > 1
+    folder = output if new else given[0]
+    if folder is None:
+        raise EutelyError("-o DIR is missing: the folder for tables and corrections")
+    if not new and output is not None:
+        raise ReadError(
+            f"{given[0]}: one argument is a folder to go on with, and -o is for a new one; give "
+            "an atlas and specimens, or leave -o out"
+        )
+    if not new and not folder.is_dir():
+        raise ReadError(f"{folder}: not a folder; give an atlas and specimens with -o DIR")
+    check_folder(folder)
+    expect_input(*given[1:])
     try:
         import uvicorn  # noqa: F401
 
@@ -131,18 +145,6 @@ def curate(
     from eutely.store.folder import locked
     from eutely.tasks.outputs import read_report_atlas
 
-    new = len(given) > 1
-    folder = output if new else given[0]
-    if folder is None:
-        raise EutelyError("-o DIR is missing: the folder for tables and corrections")
-    if not new and output is not None:
-        raise ReadError(
-            f"{given[0]}: one argument is a folder to go on with, and -o is for a new one; give "
-            "an atlas and specimens, or leave -o out"
-        )
-    if not new and not folder.is_dir():
-        raise ReadError(f"{folder}: not a folder; give an atlas and specimens with -o DIR")
-    check_folder(folder)
     files: Files | None = None
     if new:
         refuse_folder(folder, given[1:])

@@ -16,6 +16,7 @@ from eutely.cli.common import (
     VoxelSize,
     check_folder,
     counted,
+    expect_input,
     files_read,
     parse_voxel_size,
     read_specimens,
@@ -56,6 +57,7 @@ def extract(
     Example: eutely extract segmentations/ -o nuclei --voxel-size 0.1,0.1,0.5
     """
     start_log(verbose, quiet)
+    expect_input(*inputs)
     from eutely.io.read import sources
     from eutely.io.tables import write_tables
     from eutely.io.written import refuse_folder, refuse_to_replace, tables_in
@@ -112,13 +114,13 @@ def transfer(
     Example: eutely transfer expert.tif stardist.tif --names expert.csv -o stardist_named.csv
     """
     start_log(verbose, quiet)
+    expect_input(truth)
     from dataclasses import replace
 
     from eutely.io.read import paired_planes, read_names, sources
     from eutely.io.tables import write_table
     from eutely.io.whole import write_text
     from eutely.io.written import refuse_other_kind, refuse_to_replace, table_at
-    from eutely.tasks.transfer import by_distance, by_overlap
 
     read = [truth, predicted, *([] if names is None else [names])]
     refuse_to_replace([output, *([] if json_file is None else [json_file])], read)
@@ -130,6 +132,8 @@ def transfer(
         known = read_names(names)
         true = replace(true, names=tuple(known.get(label, "") for label in true.ids.tolist()))
     files = sources([truth])[0], sources([predicted])[0]
+    from eutely.tasks.transfer import by_distance, by_overlap  # after errors: it is slow
+
     if all(file.kind == "volume" for file in files) and limit is None:
         with paired_planes(*files, size) as planes:
             result = by_overlap(true, guess, planes)

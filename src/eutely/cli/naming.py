@@ -20,6 +20,7 @@ from eutely.cli.common import (
     Workers,
     atlas_file,
     counted,
+    expect_input,
     files_read,
     progress_of,
     read_specimens,
@@ -162,6 +163,7 @@ def evaluate(
     Example: eutely evaluate run/atlas.h5 named_worms/ --json accuracy.json
     """
     start_log(verbose, quiet)
+    expect_input(*inputs)
     from eutely.io.atlas import atlas_path, check_file, open_atlas
     from eutely.io.whole import write_text
     from eutely.io.written import refuse_other_kind, refuse_to_replace

@@ -65,14 +65,15 @@ def view(
     Example: eutely view run/atlas.h5 new_worms/
     """
     start_log(verbose, quiet)
-    from eutely.io.atlas import open_atlas
-    from eutely.results import Report
-    from eutely.tasks.outputs import PAGE, report_of_annotations, write_page
-
     if what.is_dir() and not inputs:
         page = page_of_folder(what)
     else:
+        from eutely.io.atlas import open_atlas
+
         atlas = open_atlas(str(what))
+        from eutely.results import Report  # after errors: these take a second
+        from eutely.tasks.outputs import PAGE, report_of_annotations, write_page
+
         report = Report("atlas", command=command())
         if inputs:
             from eutely.tasks.annotate import annotate
@@ -98,10 +99,13 @@ def page_of_folder(folder: Path) -> Path:
 
     The page of a folder that cannot be written is rendered into a temporary one.
     """
-    from eutely.tasks.outputs import PAGE, REPORT, read_report, write_page
+    from eutely.io.written import PAGE, REPORT, check_finished
 
     if not (folder / REPORT).exists() and (folder / PAGE).exists():
         return folder / PAGE
+    check_finished(folder)
+    from eutely.tasks.outputs import read_report, write_page  # after errors: it takes a second
+
     content = read_report(folder)
     if not os.access(folder, os.W_OK):
         log.warning("%s cannot be written: its page is in a temporary folder", folder)
@@ -127,7 +131,10 @@ def report(
     Example: eutely report run --figures figures
     """
     start_log(verbose, quiet)
-    from eutely.tasks.outputs import PAGE, read_report, write_page
+    from eutely.io.written import check_finished
+
+    check_finished(run)
+    from eutely.tasks.outputs import PAGE, read_report, write_page  # after errors: it is slow
 
     atlas, content = read_report(run)
     write_page(run, atlas, content)

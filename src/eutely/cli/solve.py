@@ -21,6 +21,7 @@ from eutely.cli.common import (
     VoxelSize,
     counted,
     err,
+    expect_input,
     files_read,
     read_specimens,
     say,
@@ -104,6 +105,11 @@ def solve(
     Example: eutely solve worms.dd.xz -o solution.json --mode direct
     """
     start_log(verbose, quiet)
+    try:
+        problem.stat()
+    except (OSError, ValueError) as error:
+        raise ReadError(f"cannot read {problem}: {getattr(error, 'strerror', error)}") from error
+    from eutely.io.dd_begin import check_begin
     from eutely.io.limits import check_regular
     from eutely.io.whole import write_text
     from eutely.io.written import refuse_other_kind, refuse_to_replace
@@ -112,6 +118,7 @@ def solve(
         refuse_to_replace([output], [problem])
         refuse_other_kind(output, ["objective", "matchings"])
     check_regular(problem)
+    check_begin(problem)
     from eutely.cli.warm import compile_relaxation, tiny_pairs, warmed
     from eutely.io.dd import read_dd  # after errors: importing Numba is slow
 
@@ -247,6 +254,7 @@ def match(
     Example: eutely match worm1.csv worm2.csv -o pairs.csv
     """
     start_log(verbose, quiet)
+    expect_input(first)
     from eutely.io.written import refuse_to_replace, table_at
 
     if output is not None:

@@ -137,3 +137,38 @@ def box(place: Any, whitening: Any, reach: float, grid: Any, low: Any, high: Any
         most = np.float64(grid.shape[k] - 1)
         low[k] = np.int64(np.floor(max(min(first, most + 1.0), 0.0)))
         high[k] = np.int64(np.floor(max(min(last, most), -1.0)))
+
+
+@kernel
+def nearest_squares(grid: Any, points: Any) -> Any:
+    """Return (n,) float64, squared distances of points (n, 3) to the nearest point of a grid."""
+    squares = np.empty(len(points))
+    low, high = np.empty(3, np.int64), np.empty(3, np.int64)
+    size = grid.size[0]
+    for i in range(len(points)):
+        best, width = np.inf, 0.5 * size
+        while True:
+            # All points within this width lie in the box; cells along its last axis are one run.
+            whole = True
+            for k in range(3):
+                first = np.floor((points[i, k] - width - grid.corner[k]) / size)
+                last = np.floor((points[i, k] + width - grid.corner[k]) / size)
+                most = np.float64(grid.shape[k] - 1)
+                whole &= first <= 0.0 and last >= most
+                low[k] = np.int64(max(min(first, most), 0.0))
+                high[k] = np.int64(max(min(last, most), 0.0))
+            for gx in range(low[0], high[0] + 1):
+                for gy in range(low[1], high[1] + 1):
+                    row = (gx * np.int64(grid.shape[1]) + gy) * grid.shape[2]
+                    for j in grid.order[grid.starts[row + low[2]] : grid.starts[row + high[2] + 1]]:
+                        at = np.uint32(j)
+                        x = grid.points[at, 0] - points[i, 0]
+                        y = grid.points[at, 1] - points[i, 1]
+                        z = grid.points[at, 2] - points[i, 2]
+                        square = x * x + y * y + z * z
+                        best = square if square < best else best
+            if whole or best <= width * width:
+                break
+            width = 2.0 * width if best == np.inf else np.sqrt(best) * (1.0 + 1e-9)
+        squares[i] = best
+    return squares

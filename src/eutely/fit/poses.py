@@ -8,10 +8,12 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from eutely.align.target import POSE_FREEDOM, POSE_REACH, least_cost, pose_rules
+from eutely.costs.grid import grid_of
+from eutely.costs.near import nearest_squares
 from eutely.fit.model import Model
 from eutely.fit.soft import LARGE, WARP_COOLING, soft_warp
 from eutely.frame import Points
-from eutely.geometry import mean_nearness, nearest_squares, nearness
+from eutely.geometry import mean_nearness, nearness
 from eutely.solver.assignment import assign, proved
 from eutely.solver.softassign import student_costs
 
@@ -75,7 +77,7 @@ def plausible_poses(
     """
     if len(poses) == 1:
         return [poses[0]]
-    tree, broad = KDTree(model.means), model.broad()
+    broad, distance = model.broad(), model.body.spacing
     large = len(model.means) > LARGE
     # Many nuclei show the symmetry of the body, and with it the roll.
     tried = list(poses) if large else [*poses, *_rolled(poses[0])]
@@ -84,11 +86,12 @@ def plausible_poses(
         return _by_slab(model, tried, most)
     few = slice(None, None, -(-len(poses[0]) // FEW_WITNESSES))
     witnesses = np.concatenate([posed[few] for posed in tried])
-    rough = np.log1p(nearest_squares(tree, witnesses, model.body.spacing))
+    grid = grid_of(model.means)
+    rough = np.log1p(nearest_squares(grid, witnesses) / distance**2)
     rough = rough.reshape(len(tried), -1).mean(axis=1)
     fair = max(np.sort(rough)[: 2 * MATCHED_POSES][-1], FAIR * RIVAL * rough.min())
     tried = [posed for posed, far in zip(tried, rough, strict=True) if far <= fair]
-    squares = [nearest_squares(tree, posed, model.body.spacing) for posed in tried]
+    squares = [nearest_squares(grid, np.array(posed, order="C")) / distance**2 for posed in tried]
     near = np.array([mean_nearness(each) for each in squares])
     count = max(MATCHED_POSES, int((near <= RIVAL * near.min()).sum()))
     count = count if most is None else min(count, most)

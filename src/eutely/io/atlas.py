@@ -99,10 +99,10 @@ def _write(atlas: Atlas, path: Path) -> None:
 
 def read_atlas(path: Path | str) -> Atlas:
     """Read an atlas file."""
-    import h5py
-
     place = Path(path)
     check_file(place)
+    import h5py  # after errors: importing it takes a while
+
     try:
         check_heaps(place)
         with h5py.File(place, "r") as file:

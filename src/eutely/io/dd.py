@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eutely.arrays import pair_list
 from eutely.errors import ProblemError, ReadError
+from eutely.io.dd_begin import EARLY, NONE, UNKNOWN, XZ
 from eutely.io.limits import PIECE, budget, check_memory, check_regular
 from eutely.io.whole import whole
 from eutely.kernel import inner, kernel
@@ -24,9 +25,9 @@ Pairs = list[tuple[int, int, PairProblem]]
 """Problems of a file: number of the left graph, number of the right graph, problem."""
 
 ERRORS = {
-    1: "starts with an unknown word; expected gm, p, a, e or c",
+    1: UNKNOWN,
     2: "is incomplete or holds something that is not a number",
-    3: "comes before any 'p' line",
+    3: EARLY,
     4: "has a negative count",
     5: "has an assignment number that is out of range or used before",
     6: "names a node that the 'p' line does not have",
@@ -62,7 +63,7 @@ def read_dd(path: Path) -> Pairs:
     try:
         check_memory(path, MEMORY * path.stat().st_size, "a problem of this size")
         data = path.read_bytes()
-        if path.suffix == ".xz" or data[:6] == b"\xfd7zXZ\x00":
+        if path.suffix == ".xz" or data.startswith(XZ):
             data = _unpacked(path, data)
     except OSError as error:
         raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
@@ -73,7 +74,7 @@ def read_dd(path: Path) -> Pairs:
     if code:
         raise ReadError(f"{path}, line {line} {ERRORS[code]}")
     if len(heads) == 0:
-        raise ReadError(f"{path} has no problem, expected a line that starts with 'p'")
+        raise ReadError(f"{path} {NONE}")
     _check_heads(path, heads.tolist(), len(data))
     return [_problem(path, head, nodes, costs, ends, extra) for head in heads.tolist()]
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from eutely.errors import WriteError
+from eutely.errors import ReadError, WriteError
 from eutely.io.whole import keep_copy, sweep, temporary, whole, write_text
 
 log = logging.getLogger("eutely")
@@ -24,11 +24,23 @@ log = logging.getLogger("eutely")
 PAGE = "report.html"
 """The page of a run or of annotations."""
 
+REPORT = "report.npz"
+"""What that page shows besides the atlas, to write it again."""
+
 MADE_BY, PAGE_BEGIN = "· eutely</title>", 4000
 """End of the title of all pages, and the characters within which it stands."""
 
 RECORD = ".written.json"
 """File name -> SHA-256 of what eutely wrote."""
+
+
+def check_finished(folder: Path) -> None:
+    """Raise an error unless a folder holds a finished run, or annotations."""
+    if not (folder / REPORT).exists():
+        raise ReadError(
+            f"{folder} holds no finished run and no annotations (no {REPORT}); run eutely build "
+            "or eutely annotate first"
+        )
 
 
 def refuse_to_replace(written: Iterable[Path], read: Iterable[Path]) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from eutely.candidates import Candidates
 from eutely.costs.grid import Grid, grid_of
 from eutely.costs.near import FREE, within
+from eutely.solver.auction import first_prices
 from eutely.solver.beyond import Search, risen
 from eutely.solver.lap_sparse import lap_sparse, transpose
 from eutely.solver.softassign import CERTAIN, Centres, Rules, square_of, student_costs
@@ -139,7 +140,7 @@ def proved(
     end = _expected(NEAREST, centres, grid) if n > NEAREST else np.full(m, np.inf)
     pairs = priced(*within(places, centres.whitening, first, grid, rules.pins))
     search = Search(places, centres, grid, pinned, rules.freedom, end, CLOSE)
-    v = np.zeros(n)
+    v = first_prices(pairs.near.starts, pairs.near.points, pairs.gains, n)
     last_spare, last_values = np.full(m, -np.inf), np.full(n, -np.inf)
     while True:
         near = pairs.near

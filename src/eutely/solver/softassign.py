@@ -240,6 +240,7 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int, sweeps
     for j in range(count):
         right[j] = 1.0
     last = np.empty(count)
+    one, two, three = np.uint32(1), np.uint32(2), np.uint32(3)
     for sweep in range(sweeps):
         change = 0.0
         for j in range(count):
@@ -248,13 +249,29 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int, sweeps
         # Rows and columns in one go: what a row adds to its columns depends on this row alone.
         for i in range(m):
             row, columns = values[starts[i] : starts[i + 1]], items[starts[i] : starts[i + 1]]
-            total = spare[i] / slack
-            for k in range(len(row)):
-                total += row[k] * last[np.uint32(columns[k])]
+            # Four sums side by side: additions to one and the same wait for each other.
+            a, b, c, d = spare[i] / slack, 0.0, 0.0, 0.0
+            for quarter in range(len(row) >> 2):
+                k = np.uint32(quarter << 2)
+                a += row[k] * last[np.uint32(columns[k])]
+                b += row[k + one] * last[np.uint32(columns[k + one])]
+                c += row[k + two] * last[np.uint32(columns[k + two])]
+                d += row[k + three] * last[np.uint32(columns[k + three])]
+            for rest in range(len(row) & ~3, len(row)):
+                k = np.uint32(rest)
+                a += row[k] * last[np.uint32(columns[k])]
+            total = (a + b) + (c + d)
             scale = 1 / total
             change = max(change, abs(scale - left[i]) * total)
             left[i] = scale
-            for k in range(len(row)):
+            for quarter in range(len(row) >> 2):
+                k = np.uint32(quarter << 2)
+                right[np.uint32(columns[k])] += row[k] * scale
+                right[np.uint32(columns[k + one])] += row[k + one] * scale
+                right[np.uint32(columns[k + two])] += row[k + two] * scale
+                right[np.uint32(columns[k + three])] += row[k + three] * scale
+            for rest in range(len(row) & ~3, len(row)):
+                k = np.uint32(rest)
                 right[np.uint32(columns[k])] += row[k] * scale
         for j in range(count):
             right[j] = 1 / right[j]

@@ -174,7 +174,7 @@ def annotate(
             executor.map(
                 _fit_task,
                 tasks,
-                shared=(atlas, model_of_atlas(atlas)),
+                shared=(atlas, _model(atlas)),
                 on_done=lambda done, _: progress("matching", done, total, ""),
             )
         )
@@ -183,7 +183,7 @@ def annotate(
             _settle_hands(atlas, tasks, results, group, executor, origins[group[0]])
         done = len(tasks)
         for group in shifts:
-            own = atlas.of_origin(origins[group[0]])
+            own = _of_origin(atlas, origins[group[0]])
             _fit_series(own, tasks, results, group, executor, always=bool(adapt))
             done += len(group)
             progress("matching", done, total, "by the series")
@@ -209,7 +209,19 @@ def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
 @lru_cache(maxsize=8)
 def _asymmetry(atlas: Atlas) -> float:
     """Return `eutely.fit.evidence.asymmetry`, which takes as long as annotating a specimen."""
-    return asymmetry(model_of_atlas(atlas), atlas.seen)
+    return asymmetry(_model(atlas), atlas.seen)
+
+
+@lru_cache(maxsize=8)
+def _model(atlas: Atlas) -> Model:
+    """Return `eutely.fit.model.model_of_atlas`; specimens may come one by one."""
+    return model_of_atlas(atlas)
+
+
+@lru_cache(maxsize=8)
+def _of_origin(atlas: Atlas, origin: str) -> Atlas:
+    """Return `Atlas.of_origin`, the same one each time; the atlas itself where it is not joint."""
+    return atlas.of_origin(origin) if atlas.model == "joint" else atlas
 
 
 def _annotation(
@@ -293,11 +305,11 @@ def _settle_hands(
     }
     hands = {number: results[number].mirrored for number in group}
     hands |= {number: chance > 0.5 for number, chance in doubtful.items()}
-    own = atlas.of_origin(origin) if atlas.model == "joint" else atlas
+    own = _of_origin(atlas, origin)
     again = [n for n in group if own is not atlas or hands[n] != results[n].mirrored]
     items = [tasks[number]._replace(hands=(hands[number],)) for number in again]
     if items:
-        fits = executor.map(_fit_task, items, shared=(own, model_of_atlas(own)))
+        fits = executor.map(_fit_task, items, shared=(own, _model(own)))
         for number, result in zip(again, fits, strict=True):
             # What speaks for the other handedness is still known.
             before = [r for r in results[number].fit.rivals if r.mirrored != result.mirrored]
@@ -338,7 +350,7 @@ def _fit_series(
     before = [results[number] for number in group]
     places = np.stack([by_cell(result.fit, result.fit.warped) for result in before])
     scores = np.stack([by_cell(result.fit, result.fit.scores) for result in before])
-    model = model_of_atlas(atlas)
+    model = _model(atlas)
     fold = folds(len(group), FOLDS)
     for part in range(min(FOLDS, len(group))):
         moved = shifted(atlas, places[fold != part], scores[fold != part])

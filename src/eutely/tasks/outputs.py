@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.config import Config, to_toml
-from eutely.errors import ReadError
 from eutely.evaluation import Evaluation, majority_names, pre_atlas, score
 from eutely.io.atlas import read_atlas, write_atlas
 from eutely.io.whole import write_text
 from eutely.io.written import PAGE as PAGE
-from eutely.io.written import tables_in
+from eutely.io.written import REPORT as REPORT
+from eutely.io.written import check_finished, tables_in
 from eutely.io.written import write_page as write_whole_page
 from eutely.record import pack, unpack
 from eutely.report import render
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from eutely.tasks.build import Built
 
 ATLAS, CLIQUES, PARAMETERS = "atlas.h5", "cliques.csv", "parameters.json"
-REPORT = "report.npz"
-"""What the page of a run shows besides the atlas, to write it again."""
-
 ATLAS_USED = "used-atlas.npz"
 """Copy of the atlas in a folder of annotations, to write their page again."""
 
@@ -214,11 +211,7 @@ def read_report_atlas(folder: Path) -> Atlas:
 
 
 def _atlas_in(folder: Path) -> Atlas:
-    if not (folder / REPORT).exists():
-        raise ReadError(
-            f"{folder} holds no finished run and no annotations (no {REPORT}); run eutely build "
-            "or eutely annotate first"
-        )
+    check_finished(folder)
     if (folder / ATLAS).exists() or not (folder / ATLAS_USED).exists():
         return read_atlas(folder / ATLAS)
     return unpack(read_record(folder / ATLAS_USED), Atlas)
