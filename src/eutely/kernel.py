@@ -146,3 +146,14 @@ def inner(function: F) -> F:
     """
     register: Any = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
     return cast(F, register(function))
+
+
+def inlined(function: F) -> F:
+    """Compile ``function`` into its callers, as `inner`, without a call.
+
+    A call counts references of all arrays that it gets, which takes longer than a short function.
+    """
+    register: Any = register_jitable(
+        no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
+    )
+    return cast(F, register(function))

@@ -223,7 +223,8 @@ def _search(
     else:
         state = new_state(p, first)
         nodes = np.arange(len(first), dtype=np.int32)
-        search_around(p, state, nodes, len(first), search.queue, search.waiting)
+        buffers = search.floors, search.queue, search.waiting
+        search_around(p, state, nodes, len(first), *buffers)
     scale = margin(p, state)
     proposal = state
     best, since = np.inf, 0
@@ -249,4 +250,5 @@ def _search(
 
 def _merge(p: Arrays, state: State, search: Search, other: State) -> None:
     """Improve ``state`` by what is better in ``other``."""
-    take_over(p, state, other.chosen, search.changed, search.queue, search.waiting)
+    buffers = search.floors, search.queue, search.waiting
+    take_over(p, state, other.chosen, search.changed, *buffers)
