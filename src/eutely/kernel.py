@@ -29,7 +29,7 @@ def _version() -> str:
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_bytes()
-        if b"@kernel" in text or b"@inner" in text:
+        if any(mark in text for mark in (b"@kernel", b"@inner", b"@inlined")):
             digest.update(str(path.relative_to(PACKAGE)).encode() + text)
     return digest.hexdigest()[:12]
 

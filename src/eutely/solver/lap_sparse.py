@@ -118,7 +118,7 @@ def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, 
         if a >= 0:
             value = costs[a] - v[labels[a]]
             least = value - SAME * abs(value)
-            beaten = 0.0 < least
+            beaten = least > 0.0
             # Unsigned indices throughout: the compiler sees that none counts from the end.
             for k in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
                 if costs[k] - v[np.uint32(labels[k])] < least:
@@ -134,7 +134,8 @@ def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, 
     while count > 0:
         count -= 1
         i = waiting[count]
-        best, second, at = np.inf, 0.0, np.uint64(0)
+        best, second = np.inf, 0.0
+        at: Any = np.uint64(0)
         for k in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
             # Selections, not branches: which candidate is best cannot be predicted.
             value = costs[k] - v[np.uint32(labels[k])]

@@ -33,9 +33,7 @@ def floors_of(p: Arrays) -> NDArray[np.float64]:
 
 
 @inner
-def local_search(
-    p: Any, state: Any, floors: Any, queue: Any, waiting: Any, count: int
-) -> None:
+def local_search(p: Any, state: Any, floors: Any, queue: Any, waiting: Any, count: int) -> None:
     """Improve ``state`` until no move of any node improves it.
 
     Parameters
@@ -115,7 +113,8 @@ def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, old: Any, 
     now = state.marginal[a] if a >= 0 else 0.0
     label = p.labels[a] if a >= 0 else -1
     best = -TOLERANCE * (1.0 + abs(now))
-    move_b, move_d = -2, -1
+    move_d = -1
+    move_b: Any = -2
     move_k: Any = -1
     if -now < best:
         best, move_b = -now, -1
