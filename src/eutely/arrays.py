@@ -266,10 +266,9 @@ def block(p: Any, a: Any, e: Any, out: Any) -> None:
     first = p.starts[j]
     width = p.starts[j + 1] - first
     if len(p.row_items) == 0:
-        at = p.row_starts[a] + p.edge_offsets[e]
-        row = p.values[at : at + width]
-        for b in range(width):
-            out[b] = row[b]
+        at = np.uint64(p.row_starts[a] + p.edge_offsets[e])  # unsigned: never from the end
+        for b in range(np.uint64(width)):
+            out[b] = p.values[at + b]
         return
     for b in range(width):
         out[b] = 0.0

@@ -29,7 +29,7 @@ def _version() -> str:
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_bytes()
-        if b"@kernel" in text or b"@inner" in text:
+        if any(mark in text for mark in (b"@kernel", b"@inner", b"@inlined")):
             digest.update(str(path.relative_to(PACKAGE)).encode() + text)
     return digest.hexdigest()[:12]
 
@@ -145,4 +145,15 @@ def inner(function: F) -> F:
     function, so only kernels have one. Called from Python, ``function`` runs as it is.
     """
     register: Any = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return cast(F, register(function))
+
+
+def inlined(function: F) -> F:
+    """Compile ``function`` into its callers, as `inner`, without a call.
+
+    A call counts references of all arrays that it gets, which takes longer than a short function.
+    """
+    register: Any = register_jitable(
+        no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
+    )
     return cast(F, register(function))

@@ -58,7 +58,7 @@ def test_a_laboratory_that_lists_some_cells_is_known_by_them(animals: list[Speci
     some = [listed(one, "some", every=2) for one in animals[5:9]]
     atlas = eutely.build([*whole, *some], supervised=True, workers=1).atlas
     assert atlas.origins == ("all", "some")
-    known = {name for name in some[0].names or ()}
+    known = set(some[0].names or ())
     there = np.array([name in known for name in atlas.names])
     by_some = atlas.of_origin("some").origin_presence[:, 0]
     assert by_some[there].min() > 0.9

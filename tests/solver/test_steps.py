@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.solver.local import search_around
+from eutely.solver.local import floors_of, search_around
 from eutely.solver.merge import best_flips, merge
 from eutely.solver.state import State, cost_of, new_state, switch, used
 from problems import Listed, listed_problems
@@ -35,7 +35,8 @@ def test_local_search_only_improves(listed: Listed):
         state = fresh(problem, matching)
         before = cost_of(problem.arrays, state)
         everyone, queue, waiting = buffers(problem)
-        search_around(problem.arrays, state, everyone, len(everyone), queue, waiting)
+        floors = floors_of(problem.arrays)
+        search_around(problem.arrays, state, everyone, len(everyone), floors, queue, waiting)
         check(problem, state)
         assert cost_of(problem.arrays, state) <= before + 1e-9
         assert not waiting.any()

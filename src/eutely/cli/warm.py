@@ -100,7 +100,7 @@ def compile_relaxation() -> None:
 def compile_merges() -> None:
     """Compile what the solver of a pair needs besides: further starts and fusion rounds."""
     from eutely.solver.fusion import first_bids, perturbed, take_over
-    from eutely.solver.local import search_around
+    from eutely.solver.local import floors_of, search_around
     from eutely.solver.state import new_state, stream
 
     problem = tiny_pairs(2, quadratic=True)[0][2]
@@ -108,11 +108,11 @@ def compile_merges() -> None:
     here, there = problem.chosen([0, 1]), problem.chosen([1, 0])
     changed, queue, waiting = np.arange(2, dtype=np.int32), here.copy(), np.zeros(2, np.bool_)
     state = new_state(p, here)
-    take_over(p, state, there, changed, queue, waiting)
+    take_over(p, state, there, changed, floors_of(p), queue, waiting)
     first_bids(p, np.zeros(2))
     perturbed(p, state, 1.0, stream(0, 0))
     problem.objective([0, 1])
-    search_around(p, state, changed, 2, queue, waiting)
+    search_around(p, state, changed, 2, floors_of(p), queue, waiting)
 
 
 def compile_bounds() -> None:

@@ -66,8 +66,13 @@ def frank_wolfe(
     """
     count = len(x)
     gradient = np.empty(count)
+    # The linear and the quadratic cost of x, kept up to date step by step.
+    plain, bent = 0.0, 0.0
     for a in range(count):
         gradient[a] = linear[a] + product[a]
+        if x[a] != 0.0:
+            plain += linear[a] * x[a]
+            bent += product[a] * x[a]
     chosen = np.empty(len(corner), dtype=np.int32)
     for i in range(len(corner)):
         chosen[i] = corner[i]
@@ -75,7 +80,6 @@ def frank_wolfe(
         lap_again(
             p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v, chosen
         )
-        slope, bend = 0.0, 0.0
         for i in range(len(chosen)):
             if chosen[i] != corner[i]:
                 if corner[i] >= 0:
@@ -83,27 +87,30 @@ def frank_wolfe(
                 if chosen[i] >= 0:
                     add_row(p, np.int64(chosen[i]), 1.0, corner_product)
                 corner[i] = chosen[i]
+        # The same of the assignment, and the quadratic cost between the two.
+        goal_plain, goal_bent, between = 0.0, 0.0, 0.0
         for i in range(len(chosen)):
             if chosen[i] >= 0:
-                slope += gradient[chosen[i]]
-                bend += corner_product[chosen[i]] - 2.0 * product[chosen[i]]
-        size = 0.0
-        for a in range(count):
-            slope -= gradient[a] * x[a]
-            bend += product[a] * x[a]
-            size += abs(gradient[a] * x[a])
-        if slope >= -1e-9 * size:
+                goal_plain += linear[chosen[i]]
+                goal_bent += corner_product[chosen[i]]
+                between += product[chosen[i]]
+        slope = goal_plain + between - plain - bent
+        if slope >= -1e-9 * (abs(plain) + abs(bent)):
             break
+        bend = goal_bent - 2.0 * between + bent
         step = 1.0
         if bend > -slope:
             step = -slope / bend
+        rest = 1.0 - step
         for a in range(count):
-            x[a] *= 1.0 - step
+            x[a] *= rest
             product[a] += step * (corner_product[a] - product[a])
             gradient[a] = linear[a] + product[a]
         for i in range(len(chosen)):
             if chosen[i] >= 0:
                 x[chosen[i]] += step
+        plain += step * (goal_plain - plain)
+        bent = rest * rest * bent + 2.0 * rest * step * between + step * step * goal_bent
     pull = PULL * _spread(p, gradient)
     for a in range(count):
         gradient[a] -= pull * x[a]

@@ -16,7 +16,7 @@ from eutely.arrays import Arrays
 from eutely.kernel import kernel
 from eutely.solver.frank_wolfe import barycentre, frank_wolfe, product_of
 from eutely.solver.lap_sparse import bid
-from eutely.solver.local import local_search
+from eutely.solver.local import floors_of, local_search
 from eutely.solver.merge import merge
 from eutely.solver.state import State, add_row, cost_of, switch, uniform, used
 
@@ -44,6 +44,8 @@ class Search(NamedTuple):
         (n_right,) float64, column prices of the last linear assignment at true costs.
     pool
         (POOL, n_left) int32, the last proposals, as a ring buffer.
+    floors
+        (n_left,) float64, see `eutely.solver.local.floors_of`.
     queue, waiting, changed
         (n_left,) int32, bool, int32, buffers.
     """
@@ -52,6 +54,7 @@ class Search(NamedTuple):
     middle_product: NDArray[np.float64]
     prices: NDArray[np.float64]
     pool: NDArray[np.int32]
+    floors: NDArray[np.float64]
     queue: NDArray[np.int32]
     waiting: NDArray[np.bool_]
     changed: NDArray[np.int32]
@@ -66,6 +69,7 @@ def new_search(p: Arrays) -> Search:
         product_of(p, middle),
         np.zeros(len(p.column_starts) - 1),
         np.full((POOL, n), -1, dtype=np.int32),
+        floors_of(p),
         np.empty(n, dtype=np.int32),
         np.zeros(n, dtype=np.bool_),
         np.empty(n, dtype=np.int32),
@@ -95,9 +99,10 @@ def from_linear(p: Arrays, search: Search, steps: int) -> State:
     """Return the matching reached by Frank-Wolfe from a good assignment of linear costs only.
 
     Parameters: see `from_barycentre`. The assignment is made without augmenting paths, which cost
-    more than they are worth for a start.
+    more than they are worth for a start. Bids begin without prices: those of the quadratic costs
+    would lead to an assignment from which the next ones are far.
     """
-    corner, x, product = first_bids(p, search.prices)
+    corner, x, product = first_bids(p, np.zeros(len(search.prices)))
     return _from(p, search, steps, p.linear.copy(), x, product, corner, product.copy())
 
 
@@ -120,7 +125,7 @@ def first_bids(p: Any, prices: Any) -> Any:
 def _from(p: Arrays, search: Search, steps: int, *start: NDArray[Any]) -> State:
     """Return the matching reached from the point ``start``, all nodes searched: see `relaxed`."""
     nobody = np.full(len(p.starts) - 1, -2, dtype=np.int32)
-    buffers = search.queue, search.waiting
+    buffers = search.floors, search.queue, search.waiting
     state: State = relaxed(p, *start, search.prices, steps, nobody, *buffers)  # type: ignore[call-arg]
     return state
 
@@ -136,6 +141,7 @@ def relaxed(
     prices: Any,
     steps: Any,
     origin: Any,
+    floors: Any,
     queue: Any,
     waiting: Any,
 ) -> State:
@@ -147,8 +153,8 @@ def relaxed(
         see `frank_wolfe`.
     origin
         (n_left,) int32, the local search begins with the nodes that differ from it.
-    queue, waiting
-        buffers, see `Search`.
+    floors, queue, waiting
+        see `Search`.
     """
     chosen = frank_wolfe(p, linear, x, product, corner, corner_product, prices, steps)
     marginal = np.empty(len(corner_product))
@@ -162,21 +168,23 @@ def relaxed(
             queue[count] = i
             waiting[i] = True
             count += 1
-    local_search(p, state, queue, waiting, count)
+    local_search(p, state, floors, queue, waiting, count)
     return state
 
 
 @kernel
-def take_over(p: Any, state: Any, other: Any, changed: Any, queue: Any, waiting: Any) -> Any:
+def take_over(
+    p: Any, state: Any, other: Any, changed: Any, floors: Any, queue: Any, waiting: Any
+) -> Any:
     """Merge ``other`` into ``state`` and search around the changes.
 
-    Returns the number of nodes that the merge changed, and the objective. Buffers: see `Search`.
+    Returns the number of nodes that the merge changed, and the objective. Others: see `Search`.
     """
     count = merge(p, state, other, changed)
     for k in range(count):
         queue[k] = changed[k]
         waiting[changed[k]] = True
-    local_search(p, state, queue, waiting, count)
+    local_search(p, state, floors, queue, waiting, count)
     return count, cost_of(p, state)
 
 
@@ -249,7 +257,7 @@ def fusion_round(
         of this round, from 0.
     """
     strength, steps = work
-    buffers = search.queue, search.waiting
+    buffers = search.floors, search.queue, search.waiting
     linear, x, product = perturbed(p, origin, strength, random)
     start = linear, x, product, origin.chosen.copy(), product.copy(), search.prices.copy()
     proposal: State = relaxed(p, *start, steps, origin.chosen, *buffers)

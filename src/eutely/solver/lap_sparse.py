@@ -118,13 +118,13 @@ def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, 
         if a >= 0:
             value = costs[a] - v[labels[a]]
             least = value - SAME * abs(value)
-            lowest = 0.0
-            first, last = starts[i], starts[i + 1]
-            prices, columns = costs[first:last], labels[first:last]
-            for k in range(len(columns)):
-                other = prices[k] - v[np.uint32(columns[k])]
-                lowest = other if other < lowest else lowest
-            if lowest >= least:
+            beaten = least > 0.0
+            # Unsigned indices throughout: the compiler sees that none counts from the end.
+            for k in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
+                if costs[k] - v[np.uint32(labels[k])] < least:
+                    beaten = True
+                    break
+            if not beaten:
                 taken[labels[a]] = a
                 continue
             chosen[i] = -1
@@ -134,20 +134,18 @@ def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, 
     while count > 0:
         count -= 1
         i = waiting[count]
-        first, last = starts[i], starts[i + 1]
-        prices, columns = costs[first:last], labels[first:last]
-        best, second, at = np.inf, 0.0, -1
-        for k in range(len(columns)):
+        best, second = np.inf, 0.0
+        at: Any = np.uint64(0)
+        for k in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
             # Selections, not branches: which candidate is best cannot be predicted.
-            value = prices[k] - v[np.uint32(columns[k])]
+            value = costs[k] - v[np.uint32(labels[k])]
             higher = best if value < best else value
             at = k if value < best else at
             best = value if value < best else best
             second = higher if higher < second else second
         if not best < 0.0:
             continue
-        at += first
-        j = labels[at]
+        j = np.uint32(labels[at])
         rival = taken[j]
         bids -= 1
         if rival >= 0 and (bids < 0 or second <= best):
@@ -201,40 +199,43 @@ def augment(
     count = 0  # nodes on the other side whose distance is known
     size = 0  # of the heap
     idle, idle_at = 0.0, source  # cheapest path that ends in a node that stays without a partner
+    limit = 0.0  # length of the shortest complete path so far
     node, shift = source, 0.0
     final, end = 0.0, -1
     while True:
-        listed = items[starts[node] : starts[node + 1]]
-        for k in range(len(listed)):
-            a = np.uint32(listed[k])
+        for k in range(np.uint64(starts[node]), np.uint64(starts[node + 1])):
+            a = np.uint32(items[k])
             j = np.uint32(there[a])
             value = costs[a] - prices[j] + shift
-            if value < distance[j] and value < idle and not done[j]:
+            if value < limit and value < distance[j] and not done[j]:
                 if distance[j] == np.inf:
                     touched[count] = j
                     count += 1
                 distance[j] = value
                 before[j] = a
                 size = _push(keys, nodes, size, value, int(j))
+                if theirs[j] < 0:
+                    limit = value
         end = -1
         while size > 0:
-            nearest, j = keys[0], nodes[0]
+            nearest, j = keys[0], np.uint32(nodes[0])
             size = _pop(keys, nodes, size)
             if not done[j] and nearest == distance[j]:
-                end = j
+                end = int(j)
                 break
         if end < 0 or distance[end] >= idle:
             final, end = idle, -1
             break
         final = distance[end]
-        if theirs[end] < 0:
+        a = theirs[end]
+        if a < 0:
             break
         done[end] = True
-        a = theirs[end]
         node = here[a]
         shift = final - (costs[a] - prices[end])
         if shift < idle:
             idle, idle_at = shift, node
+            limit = min(limit, idle)
     for k in range(count):
         j = touched[k]
         if done[j]:

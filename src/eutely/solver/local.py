@@ -8,17 +8,32 @@ neighbours, of the quadratic costs between their four candidates.
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from eutely.arrays import block
-from eutely.kernel import inner, kernel
+from eutely.arrays import Arrays, block
+from eutely.kernel import inlined, inner, kernel
 from eutely.solver.state import change
 
 TOLERANCE = 1e-7
 """Smallest improvement that counts, relative to the costs compared."""
 
 
+def floors_of(p: Arrays) -> NDArray[np.float64]:
+    """Return (n_left,), a lower bound of the cost of each node, given any others.
+
+    With quadratic costs >= 0, a candidate never costs less than its linear cost.
+    """
+    if p.lowest[0] < 0.0:
+        return np.full(len(p.starts) - 1, -np.inf)
+    floors = np.zeros(len(p.starts) - 1)
+    some = np.flatnonzero(np.diff(p.starts))  # nodes with candidates
+    if len(some):
+        floors[some] = np.minimum(np.minimum.reduceat(p.linear, p.starts[some]), 0.0)
+    return floors
+
+
 @inner
-def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> None:
+def local_search(p: Any, state: Any, floors: Any, queue: Any, waiting: Any, count: int) -> None:
     """Improve ``state`` until no move of any node improves it.
 
     Parameters
@@ -27,19 +42,16 @@ def local_search(p: Any, state: Any, queue: Any, waiting: Any, count: int) -> No
         arrays of the problem.
     state
         changed in place.
+    floors
+        (n_left,) float64, see `floors_of`.
     queue, waiting
         (n_left,) int32, bool: the first ``count`` entries of ``queue`` are the nodes to examine;
         exactly these are marked in ``waiting``; all are done on return.
     """
     n = len(queue)
     widest = 0
-    # With quadratic costs >= 0, a candidate never costs less than its linear cost.
-    floors = np.empty(n)
     for node in range(n):
-        floors[node] = 0.0 if p.lowest[0] >= 0.0 else -np.inf
         widest = max(widest, p.starts[node + 1] - p.starts[node])
-        for a in range(p.starts[node], p.starts[node + 1]):
-            floors[node] = min(floors[node], p.linear[a])
     edge_to = np.full(n, -1, dtype=np.int32)
     old_costs, new_costs = np.empty(widest), np.empty(widest)
     head, size = 0, count
@@ -90,38 +102,35 @@ def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int
     return size
 
 
-@inner
+@inlined
 def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, old: Any, new: Any) -> Any:
     """Return (candidate for i or -1, node k it is taken from or -1, candidate for k or -1).
 
     The first is -2 when no move improves. Buffers: ``edge_to`` (n_left,) int32 is -1 everywhere,
     before and after; ``old`` and ``new`` have room for one node's candidates.
     """
-    marginal, taken = state.marginal, state.taken
     a = np.int64(state.chosen[i])
-    now = marginal[a] if a >= 0 else 0.0
+    now = state.marginal[a] if a >= 0 else 0.0
     label = p.labels[a] if a >= 0 else -1
     best = -TOLERANCE * (1.0 + abs(now))
-    move_b, move_d = -2, -1
+    move_d = -1
+    move_b: Any = -2
     move_k: Any = -1
     if -now < best:
         best, move_b = -now, -1
     marked = False
-    first_b = p.starts[i]
-    width = p.starts[i + 1] - first_b
-    costs, labels = marginal[first_b : first_b + width], p.labels[first_b : first_b + width]
-    for at in range(width):
-        b = first_b + at
+    for at in range(np.uint64(p.starts[i]), np.uint64(p.starts[i + 1])):
+        b = np.int64(at)
         if b == a:
             continue
-        gain = costs[at] - now
-        c = taken[np.uint32(labels[at])]
+        gain = state.marginal[at] - now
+        c = state.taken[np.uint32(p.labels[at])]
         if c < 0:
             if gain < best:
                 best, move_b, move_k, move_d = gain, b, -1, -1
             continue
         k = np.int64(p.owners[np.uint32(c)])
-        if gain - marginal[np.uint32(c)] + floors[k] >= best:
+        if gain - state.marginal[np.uint32(c)] + floors[k] >= best:
             continue  # most moves end here, after a few look-ups
         if not marked:
             marked = True
@@ -136,20 +145,19 @@ def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, old: Any, 
         near = edge >= 0 and a >= 0
         if near:
             block(p, a, edge, old)
-        gain += (old[c - first] if near else 0.0) - marginal[c]
+        gain += (old[c - first] if near else 0.0) - state.marginal[c]
         if gain < best:
             best, move_b, move_k, move_d = gain, b, k, -1
         loaded = bool(edge < 0)
         lowest = 0.0 if loaded else p.lowest[0]
-        others = marginal[first : first + count]
         for d in range(count):
-            total = gain + others[d]
+            total = gain + state.marginal[np.uint32(first + d)]
             if near:
-                total -= old[d]
+                total -= old[np.uint32(d)]
             if total + lowest >= best:
                 continue
             s = p.labels[first + d]
-            if (taken[s] < 0 or s == label) and first + d != c:
+            if (state.taken[s] < 0 or s == label) and first + d != c:
                 if edge >= 0:
                     # Tables are read again only here: most moves were excluded before.
                     if not loaded:
@@ -165,9 +173,11 @@ def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, old: Any, 
 
 
 @kernel
-def search_around(p: Any, state: Any, changed: Any, count: int, queue: Any, waiting: Any) -> None:
+def search_around(
+    p: Any, state: Any, changed: Any, count: int, floors: Any, queue: Any, waiting: Any
+) -> None:
     """Run the local search from the ``count`` first nodes in ``changed``."""
     for k in range(count):
         queue[k] = changed[k]
         waiting[changed[k]] = True
-    local_search(p, state, queue, waiting, count)
+    local_search(p, state, floors, queue, waiting, count)

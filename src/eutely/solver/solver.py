@@ -61,7 +61,7 @@ class Effort(NamedTuple):
 
 EFFORTS = {
     "fast": Effort(steps=20, starts=1, rounds=0, patience=0, round_steps=0, sweeps=5),
-    "default": Effort(steps=12, starts=3, rounds=26, patience=8, round_steps=3, sweeps=20),
+    "default": Effort(steps=12, starts=3, rounds=30, patience=8, round_steps=3, sweeps=20),
     "thorough": Effort(steps=50, starts=3, rounds=400, patience=100, round_steps=8, sweeps=100),
 }
 """The named efforts; a worm of 558 nuclei takes about 0.007, 0.03 and 0.5 s."""
@@ -70,7 +70,7 @@ GAIN = 0.05
 """Smallest decrease of the objective that counts as an improvement, in typical margins to a node's
 next best candidate."""
 
-UNMATCHED_PATIENCE = 20.0
+UNMATCHED_PATIENCE = 24.0
 """Factor on the share of unmatched nodes by which patience grows."""
 
 SMALL, MORE = 50, 3
@@ -223,7 +223,8 @@ def _search(
     else:
         state = new_state(p, first)
         nodes = np.arange(len(first), dtype=np.int32)
-        search_around(p, state, nodes, len(first), search.queue, search.waiting)
+        buffers = search.floors, search.queue, search.waiting
+        search_around(p, state, nodes, len(first), *buffers)
     scale = margin(p, state)
     proposal = state
     best, since = np.inf, 0
@@ -249,4 +250,5 @@ def _search(
 
 def _merge(p: Arrays, state: State, search: Search, other: State) -> None:
     """Improve ``state`` by what is better in ``other``."""
-    take_over(p, state, other.chosen, search.changed, search.queue, search.waiting)
+    buffers = search.floors, search.queue, search.waiting
+    take_over(p, state, other.chosen, search.changed, *buffers)

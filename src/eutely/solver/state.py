@@ -38,20 +38,18 @@ class State(NamedTuple):
 def add_row(p: Any, a: Any, scale: float, out: Any) -> None:
     """Add ``scale`` times the quadratic costs of candidate ``a`` to ``out`` (c,)."""
     if len(p.row_items) == 0:
-        at = p.row_starts[a]
+        at = np.uint64(p.row_starts[a])  # unsigned: never counted from the end
         i = p.owners[a]
         for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
-            j = p.edge_ends[e]
-            first = p.starts[j]
-            width = p.starts[j + 1] - first
-            there = out[first : first + width]  # slices: the compiler sees no negative index
-            row = p.values[at : at + width]
+            j = np.uint32(p.edge_ends[e])
+            first = np.uint64(p.starts[j])
+            width = np.uint64(p.starts[j + np.uint32(1)]) - first
             for b in range(width):
-                there[b] += scale * row[b]
+                out[first + b] += scale * p.values[at + b]
             at += width
     else:
         for k in range(p.row_starts[a], p.row_starts[a + 1]):
-            out[p.row_items[k]] += scale * p.values[k]
+            out[np.uint32(p.row_items[k])] += scale * p.values[k]
 
 
 @kernel
