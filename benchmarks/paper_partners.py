@@ -3,13 +3,13 @@
 Run ``python benchmarks/paper_partners.py BUILD [--run DIR] [--partners 20 50]``; BUILD is the
 folder of ``benchmarks/paper_build.py``, whose learned costs are used (learning does not depend on
 the number of specimens). Alignment, matching, synchronisation and the atlas are those of
-``eutely build --preset paper`` with ``multi.partners``. Rows are merged into
-``benchmarks/results/paper.json``. Names are read only to count what is right.
+``eutely build --preset paper`` with ``multi.partners``; the row with all partners is that of the
+build. Rows are merged into ``benchmarks/results/paper.json``. Names are read only to count what is
+right.
 """
 
 import argparse
 import json
-import time
 from pathlib import Path
 
 from eutely.config import resolve
@@ -24,23 +24,34 @@ from laboratory import RESULTS, Lab, TimedFolder, changed, figures, watch
 
 SECTION = "partners"
 
+STEPS = ("aligned", "realigned", "matched", "synchronised")
+"""Steps whose time depends on the number of pairs."""
+
 
 def row(lab: Lab, parameters: Parameters) -> Figures:
     """Return the accuracies and the processor seconds of a build by these costs."""
-    start = time.process_time()
     run, frame = lab.run, lab.cohort.frame
     first = run(aligned, frame)
     second = run(realigned, frame, first, parameters)
     matchings = run(matched, second, parameters)
     cells = run(cells_of_cliques, frame, second, run(synchronised, matchings))
-    atlas = lab.atlas(cells, parameters.weights())
-    seconds = time.process_time() - start
+    spent = lab.folder.spent()
     return {
         "pairs": len(matchings),
-        "target": first.target,
-        "processor_seconds": round(seconds, 1),
+        "processor_seconds": round(sum(spent[step]["processor_seconds"] for step in STEPS), 1),
         "pre_atlas": figures(pre_atlas(lab.cohort.named, cells.labels())),
-        "test": lab.accuracy(atlas, lab.test),
+        "test": lab.accuracy(lab.atlas(cells, parameters.weights()), lab.test),
+    }
+
+
+def all_partners(build: Figures) -> Figures:
+    """Return the row of a build with all pairs, from what `paper_build` kept."""
+    return {
+        "partners": "all",
+        "pairs": 4950,
+        "processor_seconds": round(sum(build["steps"][step] for step in STEPS), 1),
+        "pre_atlas": build["pre_atlas"],
+        "test": build["test"],
     }
 
 
@@ -48,24 +59,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)
     parser.add_argument("--run", type=Path, default=Path("paper-partners"))
-    parser.add_argument("--partners", type=int, nargs="+", default=[20, 50, 0], help="0 for all")
+    parser.add_argument("--partners", type=int, nargs="+", default=[20, 50])
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     learned = json.loads((given.build / "parameters.json").read_text())["learned"]
     parameters = Parameters.from_dict(learned)
-    rows = {
-        line["partners"]: line
-        for line in known(RESULTS / "paper.json").get(SECTION, {}).get("rows", [])
-    }
+    results = RESULTS / "paper.json"
+    rows = []
     for number in given.partners:
         config = changed(resolve(preset="paper"), "multi", partners=number)
-        with open_executor(given.workers) as executor, open_run(given.run) as folder:
+        with open_executor(given.workers) as executor, open_run(given.run / str(number)) as folder:
             timed = TimedFolder(folder.path)
             lab = Lab(timed, Run(config, executor, timed, watch), given.workers, 100)
-            name = str(number or "all")
-            rows[name] = {"partners": name, **row(lab, parameters)}
-        keep(RESULTS / "paper.json", SECTION, {"rows": list(rows.values())})
-    table(SECTION, list(rows.values()))
+            rows.append({"partners": number, **row(lab, parameters)})
+        everyone = all_partners(known(results)["build, preset paper"])
+        keep(results, SECTION, {"rows": [*rows, everyone]})
+    table(SECTION, [*rows, everyone])
 
 
 if __name__ == "__main__":
