@@ -79,6 +79,56 @@ def markdown(section: str) -> str:
     return "\n".join([head, *lines, ""])
 
 
+def build_table() -> str:
+    """Return the processor seconds of the steps of a whole build."""
+    found = known(ROOT / "benchmarks" / "results" / "paper.json").get("build, preset paper")
+    if not found:
+        return ""
+    steps = [f"| {name} | {seconds:g} |" for name, seconds in found["steps"].items()]
+    lines = [
+        "### A whole build",
+        "",
+        f"`{found['command']}` ({found['date']}; 100 worms, {found['trials']} trials a stage): "
+        f"{found['processor_seconds']:.0f} processor seconds, {found['gigabytes']:g} GB "
+        f"(the paper: 99 hours). {found['remark']}",
+        "",
+        "| | ours | the paper |",
+        "|---|---|---|",
+        f"| pre atlas | {shown(found['pre_atlas'])} | 0.966 ± 0.016 |",
+        f"| test worms | {shown(found['test'])} | 0.961 ± 0.020 |",
+        "",
+        "| step | processor seconds |",
+        "|---|---|",
+        *steps,
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def partners_table() -> str:
+    """Return accuracies with few partners of each worm, and with all."""
+    found = known(ROOT / "benchmarks" / "results" / "paper.json").get("partners")
+    if not found:
+        return ""
+    lines = [
+        "### Few partners of each worm",
+        "",
+        f"`{found['command']}` ({found['date']}): the preset `paper` with `multi.partners`, by the "
+        "costs that the build above learned; processor seconds without learning and without "
+        "the check of held-out worms.",
+        "",
+        "| partners | pairs | pre atlas | test | processor seconds |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {row['partners']} | {row['pairs']:,} | {shown(row['pre_atlas'])} | "
+            f"{shown(row['test'])} | {row['processor_seconds']:g} |"
+            for row in found["rows"]
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
 def curves(series: dict[str, dict[int, float]], name: str, label: str) -> None:
     """Draw accuracies over the number of training worms."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
@@ -111,6 +161,7 @@ def figures() -> list[str]:
         found = {
             words: {int(row["row"]): row[key]["mean"] for row in rows}
             for words, key in keys.items()
+            if all(key in row for row in rows)
         }
         curves(found, "results-sizes", "accuracy")
         drawn.append("results-sizes")
@@ -119,8 +170,8 @@ def figures() -> list[str]:
         modes: dict[str, dict[int, float]] = {}
         for row in rows:
             mode, count = row["row"].split(", ")
-            modes.setdefault(mode, {})[int(count)] = row["atlas"]["mean"]
-        curves(modes, "results-modes", "atlas accuracy")
+            modes.setdefault(mode, {})[int(count)] = row["pre_atlas"]["mean"]
+        curves(modes, "results-modes", "pre-atlas accuracy")
         drawn.append("results-modes")
     rows = [row for row in newest("test")[0].get("rows", []) if "worms" in row][:2]
     if rows:
@@ -141,7 +192,8 @@ def figures() -> list[str]:
 
 def main() -> None:
     drawn = figures()
-    tables = [text for section in TITLES if (text := markdown(section))]
+    tables = [build_table(), partners_table(), *map(markdown, TITLES)]
+    tables = [text for text in tables if text]
     pictures = [f"![{name}](images/{name}.svg)\n" for name in drawn]
     put("benchmarks/paper_pages.py", "\n".join([*tables, *pictures]))
 

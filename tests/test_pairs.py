@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from eutely.cliques import Matchings
+from eutely.costs.candidates import Limits
 from eutely.execute import Executor, open_executor
 from eutely.learned import Parameters
 from eutely.pairs import (
@@ -106,6 +107,22 @@ def test_allowed_assignments_are_returned_and_counted(executor: Executor) -> Non
     assert 38 <= candidates_of_a_pair(matchings) <= 80
     dense = match_pairs(frames, None, DENSE._replace(parameters=narrow), executor)
     assert candidates_of_a_pair(dense) == (3 * 400 + 3 * 380) / 6
+
+
+@pytest.mark.parametrize("neighbours", [0, 4])
+def test_trials_match_as_if_nothing_were_kept(neighbours: int, executor: Executor) -> None:
+    random = np.random.default_rng(5)
+    frames = [random.uniform(0, 6, (count, 3)) for count in (30, 33, 28)]
+    radii = [random.uniform(1, 2, frame.shape) for frame in frames]
+    widest = Limits(1.0, 1.0, 0.0, 3.0, 3.0, 8)
+    for trial in range(12):
+        k_min, (tau, offset) = 1 + trial % 8, random.uniform(0.1, 3.0, 2)
+        learned = Parameters((1, 2, 1), (0.5, 1, 1), (offset, 1, 2), k_min, tau, tau)
+        rules = PairRules(learned, (4.0, 100.0)[trial % 2], neighbours, effort="fast")
+        anew = match_pairs(frames, radii, rules, executor, allowed=True)
+        known = match_pairs(frames, radii, rules._replace(widest=widest), executor, allowed=True)
+        np.testing.assert_array_equal(known.partners, anew.partners)
+        np.testing.assert_array_equal(known.allowed, anew.allowed)
 
 
 def test_only_the_pairs_asked_for(executor: Executor) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eutely.cliques import Matchings
+from eutely.costs.candidates import Limits
 from eutely.costs.dense import coordinates, linear_costs
 from eutely.costs.gaussian import Costs, between
+from eutely.costs.repeated import REMEMBERED, RepeatedPair, repeated_pair
 from eutely.execute import Done, Executor
 from eutely.kernel import kernel
-from eutely.learned import Parameters
+from eutely.learned import Parameters, Triple
 from eutely.problem import PairProblem
 from eutely.solver import solve
 from eutely.solver.lap_short import lap_short
+from eutely.solver.lap_sparse import lap_sparse
 from eutely.solver.solver import Effort
 from eutely.specimen import Specimen
 
@@ -39,6 +44,9 @@ class PairRules(NamedTuple):
         assignments that ``parameters`` allow.
     effort
         of the solver, for problems with offsets.
+    widest
+        limits of all trials, if the same pairs are matched many times by the same centroids and
+        radii: what does not change is then kept; None otherwise.
     """
 
     parameters: Parameters
@@ -46,6 +54,7 @@ class PairRules(NamedTuple):
     neighbours: int = 6
     dense: bool = False
     effort: str | Effort = "default"
+    widest: Limits | None = None
 
 
 def match_pairs(
@@ -161,30 +170,95 @@ def _match_dense(
 def _match(
     specimens: Sequence[Specimen], rules: PairRules, allowed: bool, pair: tuple[int, int]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
-    problem = _problem(specimens, rules, pair)
+    if rules.widest is not None:
+        return _match_again(specimens, rules, allowed, pair)
+    problem = between(*_pair(specimens, pair), *_variances(rules), _costs(rules))
     # Each pair has its own seed, so that no pair depends on which others are matched.
     seed = pair[0] * len(specimens) + pair[1]
     matching = solve(problem, rules.effort, seed=seed).matching
     return matching, _bits(problem) if allowed else None
 
 
+def _match_again(
+    specimens: Sequence[Specimen], rules: PairRules, allowed: bool, pair: tuple[int, int]
+) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
+    """Match a pair that other trials match as well, with the same result as `_match`."""
+    assert rules.widest is not None
+    centroids, radii, offsets = _variances(rules)
+    known = repeated_pair(*_pair(specimens, pair), centroids, radii, rules.widest)
+    problem = known.problem(offsets, _costs(rules), _room.values)
+    if len(problem.arrays.values) > len(_room.values):
+        _room.values = np.empty(len(problem.arrays.values) * 5 // 4, np.float32)
+    if rules.neighbours:
+        seed = pair[0] * len(specimens) + pair[1]
+        matching = solve(problem, rules.effort, seed=seed).matching
+    else:
+        matching = _assigned(problem, _prices(known, rules.widest, rules.c0).copy())
+    return matching, _bits(problem) if allowed else None
+
+
+class _Room(threading.local):
+    """Memory of each thread for the tables of one problem: new memory costs more than to fill it.
+
+    Attributes
+    ----------
+    values
+        (q,) float32.
+    """
+
+    def __init__(self) -> None:
+        self.values = np.empty(0, np.float32)
+
+
+_room = _Room()
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _prices(pair: RepeatedPair, widest: Limits, c0: float) -> NDArray[np.float64]:
+    """Return the prices of right nuclei in the cheapest assignment of all candidates.
+
+    Most candidates of that assignment are allowed in any trial, so that its prices are nearly those
+    of the trial. The cheapest assignment does not depend on the prices that the search starts from.
+    """
+    prices = np.zeros(len(pair.points))
+    costs = Costs(c0, (1.0, 1.0, 1.0), widest.tau_centroid, widest.tau_radius, widest.k_min, 0)
+    _assigned(pair.problem(np.ones(3), costs), prices)
+    return prices
+
+
+def _assigned(problem: PairProblem, prices: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return the cheapest assignment by linear costs; prices are a start, and changed."""
+    p = problem.arrays
+    lists = p.starts, p.labels, p.owners, p.column_starts, p.column_items
+    chosen, _ = lap_sparse(*lists, p.linear, prices)
+    return np.where(chosen >= 0, p.labels[chosen], -1).astype(np.int32)
+
+
 def _mean_cost(specimens: Sequence[Specimen], rules: PairRules, pair: tuple[int, int]) -> float:
-    solution = solve(_problem(specimens, rules, pair), "fast")
+    problem = between(*_pair(specimens, pair), *_variances(rules), _costs(rules))
+    solution = solve(problem, "fast")
     matched = int((solution.matching >= 0).sum())
     return (solution.objective + matched * rules.c0) / max(matched, 1)
 
 
-def _problem(specimens: Sequence[Specimen], rules: PairRules, pair: tuple[int, int]) -> PairProblem:
+def _pair(specimens: Sequence[Specimen], pair: tuple[int, int]) -> tuple[Specimen, Specimen]:
+    return specimens[pair[0]], specimens[pair[1]]
+
+
+def _variances(rules: PairRules) -> tuple[Triple, Triple, Triple]:
     learned = rules.parameters
-    costs = Costs(
+    return learned.centroids, learned.radii, learned.offsets
+
+
+def _costs(rules: PairRules) -> Costs:
+    learned = rules.parameters
+    return Costs(
         c0=rules.c0,
         tau_centroid=learned.tau_centroid,
         tau_radius=learned.tau_radius,
         k_min=learned.k_min,
         neighbours=rules.neighbours,
     )
-    left, right = specimens[pair[0]], specimens[pair[1]]
-    return between(left, right, learned.centroids, learned.radii, learned.offsets, costs)
 
 
 def _bits(problem: PairProblem) -> NDArray[np.uint8]:

@@ -72,7 +72,7 @@ def _square_of(cost: float, nu: float) -> float:
 
 
 @inner
-def _squares(g: Any, i: Any, point: Any, radii: Any) -> Any:
+def squares(g: Any, i: Any, point: Any, radii: Any) -> Any:
     """Return the squared Mahalanobis distances of position and size; 0 for unknown sizes."""
     p = g.precisions[min(i, len(g.precisions) - 1)]
     x, y, z = point[0] - g.means[i, 0], point[1] - g.means[i, 1], point[2] - g.means[i, 2]
@@ -103,7 +103,7 @@ def _search(
     times a squared distance is a lower bound of the squared Mahalanobis distance. By the left side:
     candidates within the thresholds and the cheapest; by the right side: only the cheapest.
 
-    Returns starts, ends and costs of lists; the order within a list is arbitrary.
+    Returns starts, ends and costs of lists: the cheapest, in that order, then all others.
     """
     n = len(centres)
     starts = np.zeros(n + 1, dtype=np.int32)
@@ -132,7 +132,7 @@ def _search(
                 if held == k_min and square > bar:
                     continue
                 left, right = (i, np.int64(j)) if by_left else (np.int64(j), i)
-                cen, rad = _squares(g, left, points[right], radii[right])
+                cen, rad = squares(g, left, points[right], radii[right])
                 cost = lim.cen * robust(cen, lim.nu) + lim.rad * rad
                 if by_left and cen <= lim.tau_centroid and rad <= lim.tau_radius:
                     near[inside], near_costs[inside] = j, cost
@@ -177,9 +177,7 @@ def _search(
 
 
 @kernel
-def _union(
-    starts: Any, ends: Any, costs: Any, back_starts: Any, backs: Any, back_costs: Any
-) -> Any:
+def union(starts: Any, ends: Any, costs: Any, back_starts: Any, backs: Any, back_costs: Any) -> Any:
     """Return starts, labels, owners, costs of the union of lists by left and by right node."""
     n = len(starts) - 1
     total = len(ends) + len(backs)
@@ -260,6 +258,23 @@ def candidates(
         empty = np.empty(0, dtype=np.int32)
         zeros = np.zeros(n + 1, dtype=np.int32), np.zeros(m + 1, dtype=np.int32)
         return Candidates(zeros[0], empty, empty, np.empty(0), zeros[1], empty)
+    mine, theirs = both_searches(expected, points, radii, limits)
+    starts, labels, owners, linear = union(*mine, *theirs)
+    _, column_starts, column_items = transpose(starts, labels, m)
+    return Candidates(starts, labels, owners, linear, column_starts, column_items)
+
+
+def both_searches(
+    expected: Gaussians,
+    points: NDArray[np.float64],
+    radii: NDArray[np.float64],
+    limits: Limits,
+) -> tuple[Any, Any]:
+    """Return the candidates of each left and of each right nucleus, neither side empty.
+
+    Both are starts, ends and costs of lists; the ``k_min`` cheapest come first, in that order.
+    Parameters: see `candidates`.
+    """
     # Scaled by the typical covariance, the search region is nearly a sphere; the shape of each
     # nucleus' covariance enters by the smallest eigenvalue of its precision.
     scale = np.sqrt(np.einsum("nkk->k", expected.precisions) / len(expected.precisions))
@@ -269,6 +284,4 @@ def candidates(
     lowest = floors.min(keepdims=True)
     mine = _search(expected, points, radii, grid_of(right), left, floors, True, limits)
     theirs = _search(expected, points, radii, grid_of(left), right, lowest, False, limits)
-    starts, labels, owners, linear = _union(*mine, *theirs)
-    _, column_starts, column_items = transpose(starts, labels, m)
-    return Candidates(starts, labels, owners, linear, column_starts, column_items)
+    return mine, theirs

@@ -8,11 +8,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eutely.arrays import Arrays, starts_of, table_layout
+from eutely.arrays import Arrays, starts_of
 from eutely.atlas import Atlas
 from eutely.costs.candidates import Candidates, Gaussians, Limits, candidates
 from eutely.costs.grid import neighbour_graph
-from eutely.costs.offsets import Offsets, fill_offsets
+from eutely.costs.offsets import Layout, Offsets, fill_offsets, layout_of
 from eutely.errors import ProblemError
 from eutely.problem import PairProblem
 from eutely.specimen import Specimen
@@ -20,9 +20,8 @@ from eutely.specimen import Specimen
 Triple = tuple[float, float, float]
 
 
-REMEMBERED, SMALL = 128, 1000
-"""Pairs of specimens whose candidates are remembered, and their largest number of nuclei: as many
-pairs as the costs are learned on, 40 MB of worms."""
+REMEMBERED = 128
+"""Specimens whose neighbours are remembered."""
 
 
 @dataclass(frozen=True)
@@ -85,46 +84,26 @@ def between(
         weights, thresholds and the cost of leaving a nucleus unmatched.
     """
     costs = costs or Costs()
-    sides = [values.tobytes() for one in (left, right) for values in (one.centroids, one.radii)]
-    widths = tuple(variances(cen, "cen").tolist()), tuple(variances(rad, "rad").tolist())
-    small = max(len(left), len(right)) <= SMALL
-    allowed = (_allowed if small else _allowed.__wrapped__)(*sides, *widths, _limits(costs))
-    graph = (_graph if small else _graph.__wrapped__)(sides[0], costs.neighbours)
-    offsets = Offsets(*graph, np.zeros((1, 3)), np.sqrt(_shared(off, "off")))
     means, points = _writable(left.centroids), _writable(right.centroids)
-    return _problem(allowed, means, offsets, points, costs)
+    expected = Gaussians(means, _shared(cen, "cen"), _writable(left.radii), _shared(rad, "rad"))
+    allowed = candidates(expected, points, _writable(right.radii), limits_of(costs))
+    offsets = shared_offsets(means, costs.neighbours, off)
+    return assembled(allowed, (means, points), offsets, costs)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _allowed(
-    centroids: bytes,
-    radii: bytes,
-    other_centroids: bytes,
-    other_radii: bytes,
-    cen: Triple,
-    rad: Triple,
-    limits: Limits,
-) -> Candidates:
-    """Return the candidates of a pair of specimens; arrays are given by their bytes.
-
-    Trials that differ in the offsets alone find them already known.
-    """
-    means, sizes, points, others = map(
-        _from_bytes, (centroids, radii, other_centroids, other_radii)
-    )
-    expected = Gaussians(means, _shared(cen, "cen"), sizes, _shared(rad, "rad"))
-    return candidates(expected, points, others, limits)
+def shared_offsets(means: NDArray[np.float64], neighbours: int, off: ArrayLike) -> Offsets:
+    """Return the offsets between nearest neighbours, which share their variances ``off`` (3,)."""
+    graph = _graph(means.tobytes(), neighbours)
+    return Offsets(*graph, np.zeros((1, 3)), np.sqrt(_shared(off, "off")))
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _graph(centroids: bytes, neighbours: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the `neighbour_graph` of points that are given by their bytes."""
-    return neighbour_graph(_from_bytes(centroids), neighbours)
+    """Return the `neighbour_graph` of points that are given by their bytes.
 
-
-def _from_bytes(values: bytes) -> NDArray[np.float64]:
-    """Return (n, 3), writable, from the bytes of such an array."""
-    return np.frombuffer(values).reshape(-1, 3).copy()
+    A specimen is matched with many others, one after the other.
+    """
+    return neighbour_graph(np.frombuffer(centroids).reshape(-1, 3).copy(), neighbours)
 
 
 def to_atlas(
@@ -167,8 +146,8 @@ def to_atlas(
         _inverse(np.where(known[:, None, None], atlas.radius_covariances, np.eye(3))),
     )
     edges = atlas.edges if costs.neighbours else atlas.edges[:0]
-    allowed = candidates(expected, points, sizes, _limits(costs))
-    return _problem(allowed, expected.means, _offsets(atlas, edges), points, costs)
+    allowed = candidates(expected, points, sizes, limits_of(costs))
+    return assembled(allowed, (expected.means, points), _offsets(atlas, edges), costs)
 
 
 def _offsets(atlas: Atlas, edges: NDArray[np.int32]) -> Offsets:
@@ -209,24 +188,42 @@ def _shared(given: ArrayLike, what: str) -> NDArray[np.float64]:
     return np.diag(1.0 / variances(given, what))[None]
 
 
-def _limits(costs: Costs) -> Limits:
+def limits_of(costs: Costs) -> Limits:
     """Return what the candidates depend on."""
     cen, rad, _ = costs.weights
     return Limits(cen, rad, costs.nu_cen, costs.tau_centroid, costs.tau_radius, costs.k_min)
 
 
-def _problem(
+def assembled(
     allowed: Candidates,
-    means: NDArray[np.float64],
+    places: tuple[NDArray[np.float64], NDArray[np.float64]],
     offsets: Offsets,
-    points: NDArray[np.float64],
     costs: Costs,
+    layout: Layout | None = None,
+    room: NDArray[np.float32] | None = None,
 ) -> PairProblem:
-    """Return the problem of matching nuclei expected at ``means`` (n, 3) to ``points`` (m, 3)."""
-    layout = table_layout(allowed.starts, offsets.starts, offsets.ends)
-    weight = costs.weights[2]
-    values = fill_offsets(allowed, means, points, offsets, layout, weight, costs.nu_off)
-    edge_offsets, row_starts = layout
+    """Return the problem of matching nuclei expected at one place to points.
+
+    Parameters
+    ----------
+    allowed
+        candidates.
+    places
+        (n, 3), (m, 3) float64, expected positions of the left and positions of the right side.
+    offsets
+        expected offsets.
+    costs
+        weights, and the cost of leaving a nucleus unmatched.
+    layout
+        of the tables, where it is known.
+    room
+        memory for the tables, at least as long as they are: the problem then lasts until it is
+        used again.
+    """
+    layout = layout or layout_of(allowed, offsets, len(places[1]))
+    size = int(layout.row_starts[-1])
+    values = np.empty(size, np.float32) if room is None else room[:size]
+    fill_offsets(values, allowed, places, offsets, layout, costs.weights[2], costs.nu_off)
     arrays = Arrays(
         allowed.starts,
         allowed.labels,
@@ -236,10 +233,10 @@ def _problem(
         allowed.column_items,
         offsets.starts,
         offsets.ends,
-        edge_offsets,
-        row_starts,
+        layout.edge_offsets,
+        layout.row_starts,
         np.empty(0, dtype=np.int32),
         values,
         np.zeros(1),
     )
-    return PairProblem(len(means), len(points), arrays)
+    return PairProblem(len(places[0]), len(places[1]), arrays)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.arrays import longer, table_layout
 from eutely.costs.candidates import robust
 from eutely.kernel import kernel
 
@@ -29,10 +30,39 @@ class Offsets(NamedTuple):
     roots: NDArray[np.float64]
 
 
+class Layout(NamedTuple):
+    """Where the tables of quadratic costs are.
+
+    Attributes
+    ----------
+    edge_offsets, row_starts
+        see `eutely.arrays.Arrays`.
+    rivals
+        (r,) int64, entries of candidates that share a right node: both cannot be chosen.
+    """
+
+    edge_offsets: NDArray[np.int32]
+    row_starts: NDArray[np.int64]
+    rivals: NDArray[np.int64]
+
+
+def layout_of(allowed: Any, offsets: Offsets, n_right: int) -> Layout:
+    """Return the layout of the tables of candidates, with ``starts`` and ``labels``."""
+    edge_offsets, row_starts = table_layout(allowed.starts, offsets.starts, offsets.ends)
+    lists = allowed.starts, allowed.labels, offsets.starts, offsets.ends
+    return Layout(edge_offsets, row_starts, _rivals(*lists, row_starts, n_right))
+
+
 def fill_offsets(
-    allowed: Any, means: Any, points: Any, offsets: Offsets, layout: Any, weight: float, nu: float
-) -> NDArray[np.float32]:
-    """Return the values of full tables, (q,) float32; see `eutely.arrays.Arrays`.
+    values: NDArray[np.float32],
+    allowed: Any,
+    places: tuple[NDArray[np.float64], NDArray[np.float64]],
+    offsets: Offsets,
+    layout: Layout,
+    weight: float,
+    nu: float,
+) -> None:
+    """Write the values of full tables into ``values``, (q,) float32; see `eutely.arrays.Arrays`.
 
     With the displacement d_is = mean_i - x_s the deviation of an offset is residual_ij + d_is -
     d_jt: small numbers, for which single precision is enough. Each end takes half of the residual,
@@ -40,46 +70,69 @@ def fill_offsets(
 
     Parameters
     ----------
+    values
+        as many as ``layout`` asks for.
     allowed
         candidates, with ``starts`` and ``labels``.
-    means, points
+    places
         (n, 3), (m, 3) float64, expected positions of the left and positions of the right side.
     offsets
         expected offsets.
     layout
-        ``edge_offsets`` and ``row_starts`` of the tables.
+        of the tables.
     weight, nu
         factor on the costs, and degrees of freedom of a Student-t or 0.
     """
-    shared = len(offsets.roots) == 1 and not offsets.residuals.any()
-    values: NDArray[np.float32]
-    if shared:
-        values = _fill_shared(
-            allowed.starts, allowed.labels, means, points, offsets, layout[1], weight, nu
-        )
+    what = values, allowed.starts, allowed.labels, *places, offsets, layout
+    if len(offsets.roots) == 1 and not offsets.residuals.any():
+        _fill_shared(*what, weight, nu)
     else:
-        values = _fill_each(
-            allowed.starts, allowed.labels, means, points, offsets, layout[1], layout[0], weight, nu
-        )
-    return values
+        _fill_each(*what, weight, nu)
+
+
+@kernel
+def _rivals(
+    starts: Any, labels: Any, edge_starts: Any, edge_ends: Any, row_starts: Any, n_right: int
+) -> Any:
+    """Return (r,) int64, the entries of tables whose two candidates share a right node."""
+    rivals = np.empty(4 * len(labels) + n_right, np.int64)
+    mine = np.full(n_right, -1, np.int32)
+    size = 0
+    for i in range(len(starts) - 1):
+        for a in range(starts[i], starts[i + 1]):
+            mine[labels[a]] = a
+        width = 0
+        for e in range(edge_starts[i], edge_starts[i + 1]):
+            j = edge_ends[e]
+            if size + n_right > len(rivals):
+                rivals = longer(rivals, size, 2 * size + n_right)
+            for b in range(starts[j], starts[j + 1]):
+                a = mine[labels[b]]
+                # Written in any case: whether two share a node cannot be predicted.
+                rivals[size] = row_starts[max(a, 0)] + width
+                size += a >= 0
+                width += 1
+        for a in range(starts[i], starts[i + 1]):
+            mine[labels[a]] = -1
+    return longer(rivals, size, size)
 
 
 @kernel
 def _fill_shared(
+    values: Any,
     starts: Any,
     labels: Any,
     means: Any,
     points: Any,
     offsets: Any,
-    row_starts: Any,
+    layout: Any,
     weight: float,
     nu: float,
-) -> Any:
+) -> None:
     """Fill the tables if all offsets share one precision and none has a residual.
 
     The displacements of all neighbours' candidates are then contiguous, and so are the costs.
     """
-    values = np.empty(row_starts[-1], dtype=np.float32)
     scale = np.sqrt(weight) if nu == 0.0 else 1.0
     root = offsets.roots[0]
     shifts = np.empty((3, len(labels)), dtype=np.float32)
@@ -97,52 +150,49 @@ def _fill_shared(
             for k in range(3):
                 shifts[k, a] = (root[k, 0] * x + root[k, 1] * y + root[k, 2] * z) * scale
     others = np.empty((3, widest), dtype=np.float32)
-    rivals = np.empty((2, widest), dtype=np.int32)
-    mine = np.full(len(points), -1, dtype=np.int32)
+    rival = 0
     for i in range(len(starts) - 1):
-        width, shares = 0, 0
-        for a in range(starts[i], starts[i + 1]):
-            mine[labels[a]] = a
+        width = 0
         for e in range(offsets.starts[i], offsets.starts[i + 1]):
-            for b in range(starts[offsets.ends[e]], starts[offsets.ends[e] + 1]):
-                if mine[labels[b]] >= 0:
-                    rivals[0, shares], rivals[1, shares] = mine[labels[b]], width
-                    shares += 1
-                for k in range(3):
-                    others[k, width] = shifts[k, b]
-                width += 1
+            begin = starts[offsets.ends[e]]
+            size = starts[offsets.ends[e] + 1] - begin
+            for k in range(3):
+                theirs = shifts[k][begin : begin + size]
+                row = others[k][width : width + size]
+                for b in range(size):
+                    row[b] = theirs[b]
+            width += size
         first, second, third = others[0][:width], others[1][:width], others[2][:width]
         for a in range(starts[i], starts[i + 1]):
             u, v, w = shifts[0, a], shifts[1, a], shifts[2, a]
-            row = values[row_starts[a] : row_starts[a] + width]  # no negative index, for SIMD
+            at = layout.row_starts[a]
+            row = values[at : at + width]  # no negative index, for SIMD
             for b in range(width):
                 p, q, r = u - first[b], v - second[b], w - third[b]
                 row[b] = p * p + q * q + r * r
             if nu > 0.0:
                 for b in range(width):
                     row[b] = weight * robust(row[b], nu)
-        # Candidates that share a right node cannot both be chosen.
-        for k in range(shares):
-            values[row_starts[rivals[0, k]] + rivals[1, k]] = 0.0
-        for a in range(starts[i], starts[i + 1]):
-            mine[labels[a]] = -1
-    return values
+        # While the rows are in the cache: there are too many to come back to them.
+        end = layout.row_starts[starts[i + 1]]
+        while rival < len(layout.rivals) and layout.rivals[rival] < end:
+            values[layout.rivals[rival]] = 0.0
+            rival += 1
 
 
 @kernel
 def _fill_each(
+    values: Any,
     starts: Any,
     labels: Any,
     means: Any,
     points: Any,
     offsets: Any,
-    row_starts: Any,
-    edge_offsets: Any,
+    layout: Any,
     weight: float,
     nu: float,
-) -> Any:
+) -> None:
     """Fill the tables if every offset has its own precision."""
-    values = np.empty(row_starts[-1], dtype=np.float32)
     widest = 0
     for i in range(len(starts) - 1):
         widest = max(widest, starts[i + 1] - starts[i])
@@ -150,10 +200,7 @@ def _fill_each(
     second_axis = np.empty(widest, dtype=np.float32)
     third_axis = np.empty(widest, dtype=np.float32)
     scale = np.float32(np.sqrt(weight)) if nu == 0.0 else np.float32(1.0)
-    mine = np.full(len(points), -1, dtype=np.int32)
     for i in range(len(starts) - 1):
-        for a in range(starts[i], starts[i + 1]):
-            mine[labels[a]] = a
         for e in range(offsets.starts[i], offsets.starts[i + 1]):
             j = offsets.ends[e]
             root = offsets.roots[min(e, len(offsets.roots) - 1)]
@@ -178,7 +225,7 @@ def _fill_each(
                 u = np.float32((root[0, 0] * x + root[0, 1] * y + root[0, 2] * z) * scale)
                 v = np.float32((root[1, 0] * x + root[1, 1] * y + root[1, 2] * z) * scale)
                 w = np.float32((root[2, 0] * x + root[2, 1] * y + root[2, 2] * z) * scale)
-                at = row_starts[a] + edge_offsets[e]
+                at = layout.row_starts[a] + layout.edge_offsets[e]
                 row = values[at : at + width]  # so that the compiler sees no negative index
                 for b in range(width):
                     p, q, r = u - first_axis[b], v - second_axis[b], w - third_axis[b]
@@ -186,10 +233,5 @@ def _fill_each(
                 if nu > 0.0:
                     for b in range(width):
                         row[b] = weight * robust(row[b], nu)
-            for b in range(width):
-                a = mine[labels[first + b]]
-                if a >= 0:  # they share a right node, so they cannot both be chosen
-                    values[row_starts[a] + edge_offsets[e] + b] = 0.0
-        for a in range(starts[i], starts[i + 1]):
-            mine[labels[a]] = -1
-    return values
+    for k in range(len(layout.rivals)):
+        values[layout.rivals[k]] = 0.0

@@ -13,11 +13,13 @@ from optuna.distributions import FloatDistribution, IntDistribution
 
 from eutely.align.consensus import Aligned
 from eutely.cliques import Matchings
+from eutely.costs.candidates import Limits
 from eutely.find.learn.study import Study, optimise
 from eutely.frame import Points
 from eutely.learned import Learned, Parameters, Trial, Triple
 from eutely.multi import cycle_loss, synchronisation_loss
 from eutely.pairs import PairRules, candidates_of_a_pair, cost_of_a_match, match_pairs
+from eutely.record import pack
 from eutely.steps import Context
 
 log = logging.getLogger("eutely")
@@ -30,6 +32,9 @@ ratios matter there, and the paper's range, to 200 squared voxels, was about tha
 
 K_MIN, THRESHOLDS = (1, 20), (0.01, 10.0)
 """Where stage 2 looks for k_min, and for tau of centroids and radii."""
+
+WIDEST = Limits(1.0, 1.0, 0.0, THRESHOLDS[1], THRESHOLDS[1], K_MIN[1])
+"""Limits of candidates that stages 2 and 3 do not exceed."""
 
 OFFSETS = (0.05, 20.0)
 """Where stage 3 looks for variances of offsets, in those of the centroids along the same axis."""
@@ -61,7 +66,7 @@ class Lesson:
     def matchings(self, parameters: Parameters, *, dense: bool, neighbours: int) -> Matchings:
         """Match all pairs, as fast as the solver can."""
         c0 = self.context.settings.learn.c0
-        rules = PairRules(parameters, c0, neighbours, dense, effort="fast")
+        rules = PairRules(parameters, c0, neighbours, dense, "fast", None if dense else WIDEST)
         return match_pairs(self.frames, self.radii, rules, self.context.executor, allowed=True)
 
     def loss(self, matchings: Matchings) -> int:
@@ -218,9 +223,15 @@ def sparsity(lesson: Lesson, start: Parameters, count: int) -> Stage:
         "tau_radius": FloatDistribution(*THRESHOLDS, log=True),
     }
 
+    known: dict[str, int] = {}
+
     def losses(values: dict[str, Any]) -> list[float]:
         matchings = lesson.matchings(replace(start, **values), dense=False, neighbours=0)
-        return [lesson.loss(matchings), candidates_of_a_pair(matchings)]
+        # Thresholds that no candidate lies between allow the same assignments.
+        key = pack(matchings).digest
+        if key not in known:
+            known[key] = lesson.loss(matchings)
+        return [known[key], candidates_of_a_pair(matchings)]
 
     first = {name: getattr(start, name) for name in space}
     trials = lesson.optimise("sparsity", space, losses, first, count)
