@@ -64,7 +64,6 @@ def peer_solution(problem: PairProblem) -> tuple[Matching, float, float]:
 
 def forget() -> None:
     """Clear what the costs of a pair remember, so that the next call does all the work."""
-    gaussian._allowed.cache_clear()
     gaussian._graph.cache_clear()
 
 
