@@ -179,8 +179,14 @@ def annotate(
             )
         )
         alone = [[number] for number in range(len(tasks))]
+        again: dict[Atlas, dict[int, bool]] = {}
         for group in alone if adapt is False else together:
-            _settle_hands(atlas, tasks, results, group, executor, origins[group[0]])
+            origin = origins[group[0]]
+            own = _of_origin(atlas, origin)
+            hands_of = _settle_hands(results, group, atlas.hands_of(origin), every=own is not atlas)
+            again.setdefault(own, {}).update(hands_of)
+        for own, hands_of in again.items():
+            _fit_in_hands(own, tasks, results, hands_of, executor)
         done = len(tasks)
         for group in shifts:
             own = _of_origin(atlas, origins[group[0]])
@@ -276,18 +282,14 @@ def _unposed(atlas: Atlas, given: Oriented, hands: tuple[bool, ...]) -> Unposed:
 
 
 def _settle_hands(
-    atlas: Atlas,
-    tasks: Sequence[Task],
-    results: list[Result],
-    group: Sequence[int],
-    executor: Executor,
-    origin: str,
-) -> None:
-    """Settle the handedness of a series, then fit its specimens by what is known of their origin.
+    results: list[Result], group: Sequence[int], known: tuple[int, int], *, every: bool
+) -> dict[int, bool]:
+    """Settle the handedness of a series; return that of the specimens to fit again.
 
-    Without such knowledge only those are fitted again that have the other handedness by the series.
-    The handedness itself is found by the atlas of all origins: the names of one origin may be
-    exchanged between left and right.
+    These are ``every`` one where something is known of their origin, and otherwise those that have
+    the other handedness by the series. The handedness itself is found by the atlas of all origins:
+    names of one origin may be exchanged between left and right. ``known`` counts specimens of the
+    same origin that the atlas is of, as they were and mirrored.
     """
     evidence = [
         hand_evidence(
@@ -297,29 +299,37 @@ def _settle_hands(
         )
         for number in group
     ]
-    chances = mirror_probabilities(np.array(evidence), atlas.hands_of(origin))
-    doubtful = {
-        number: chance
-        for number, chance in zip(group, chances.tolist(), strict=True)
-        if results[number].fit.mirror is not None
-    }
-    hands = {number: results[number].mirrored for number in group}
-    hands |= {number: chance > 0.5 for number, chance in doubtful.items()}
-    own = _of_origin(atlas, origin)
-    again = [n for n in group if own is not atlas or hands[n] != results[n].mirrored]
-    items = [tasks[number]._replace(hands=(hands[number],)) for number in again]
-    if items:
-        fits = executor.map(_fit_task, items, shared=(own, _model(own)))
-        for number, result in zip(again, fits, strict=True):
-            # What speaks for the other handedness is still known.
-            before = [r for r in results[number].fit.rivals if r.mirrored != result.mirrored]
-            if before:
-                rivals = (*(result.fit.rivals or (result.as_rival(),)), *before)
-                result = result._replace(fit=replace(result.fit, rivals=rivals))
-            results[number] = result
-    for number, chance in doubtful.items():
-        doubt = float(np.clip(chance, EXCHANGED, 1 - EXCHANGED))
-        results[number] = results[number]._replace(mirrored_by=doubt)
+    chances = mirror_probabilities(np.array(evidence), known)
+    again = {}
+    for number, chance in zip(group, chances.tolist(), strict=True):
+        result = results[number]
+        mirrored = result.mirrored if result.fit.mirror is None else chance > 0.5
+        if every or mirrored != result.mirrored:
+            again[number] = mirrored
+        if result.fit.mirror is not None:
+            doubt = float(np.clip(chance, EXCHANGED, 1 - EXCHANGED))
+            results[number] = result._replace(mirrored_by=doubt)
+    return again
+
+
+def _fit_in_hands(
+    own: Atlas,
+    tasks: Sequence[Task],
+    results: list[Result],
+    hands: dict[int, bool],
+    executor: Executor,
+) -> None:
+    """Fit specimens again by an atlas of their origin, mirrored or not as ``hands`` says."""
+    items = [tasks[number]._replace(hands=(mirrored,)) for number, mirrored in hands.items()]
+    fits = executor.map(_fit_task, items, shared=(own, _model(own))) if items else ()
+    for number, result in zip(hands, fits, strict=True):
+        before = results[number]
+        # What speaks for the other handedness is still known.
+        others = [rival for rival in before.fit.rivals if rival.mirrored != result.mirrored]
+        if others:
+            rivals = (*(result.fit.rivals or (result.as_rival(),)), *others)
+            result = result._replace(fit=replace(result.fit, rivals=rivals))
+        results[number] = result._replace(mirrored_by=before.mirrored_by)
 
 
 def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32] | None]) -> Result:
