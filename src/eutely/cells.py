@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.frame import Body, Points
-from eutely.geometry import in_view
+from eutely.geometry import between_ends, in_view
 from eutely.specimen import UNMATCHED
 
 FEWEST_TO_ESTIMATE = 2
@@ -58,14 +58,19 @@ class Cells:
         return np.asarray((np.array(self.nuclei) >= 0).sum(axis=0))
 
     def shown(self) -> NDArray[np.float64]:
-        """Return (N, m), how probably each specimen shows each cell: 1 unless it is a part."""
+        """Return (N, m), how probably each specimen shows each cell: 1 unless it is a part.
+
+        A cell beyond the last nucleus of a part is out of its view, even if all cells around it are
+        matched: otherwise the cells at both ends of the body would seem to be missing often.
+        """
         table = np.ones((len(self), self.count))
         seen = self.seen() > 0
         if any(self.parts):
             means = np.nanmedian(self.places()[:, seen], axis=0)
             for number in np.flatnonzero(self.parts).tolist():
-                nuclei, count = self.nuclei[number][seen], len(self.posed[number])
-                table[number, seen] = in_view(means, np.ones(len(means)), nuclei, count)
+                nuclei, points = self.nuclei[number][seen], self.warped[number]
+                inside = between_ends(means, points, self.body.spacing)
+                table[number, seen] = inside * in_view(means, inside, nuclei, len(points))
         return table
 
     def often(self, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:

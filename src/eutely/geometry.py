@@ -82,6 +82,18 @@ def in_view(
     return np.asarray(np.maximum((1.0 if seen > WHOLE else seen) * within, UNSEEN))
 
 
+def between_ends(
+    means: NDArray[np.float64], points: NDArray[np.float64], spacing: float
+) -> NDArray[np.float64]:
+    """Return (m,), how probably cells at ``means`` (m, 3) lie between the ends of points (n, 3).
+
+    Along x; a cell is half a spacing off its mean at most, about.
+    """
+    along, ends = means[:, 0], points[:, 0]
+    inside = np.minimum(along - ends.min(), ends.max() - along)
+    return np.asarray(np.clip(0.5 + inside / spacing, UNSEEN, 1.0))
+
+
 def folds(count: int, parts: int) -> NDArray[np.int64]:
     """Return (count,), the part of each of ``count`` items: 0, 1, .., parts - 1, 0, 1, .."""
     return np.arange(count) % parts

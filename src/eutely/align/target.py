@@ -30,15 +30,24 @@ OTHERS = 8
 USUAL_COUNT = 0.1
 """Share of the median number of nuclei by which the number of a usual specimen may differ."""
 
+NEARLY_ALL, FEWEST_COMPLETE = 0.98, 6
+"""Share of the nuclei of the most complete specimen that a target has, where some show parts (what
+a target lacks has to be found from nuclei that are left over); and how many such specimens make
+others needless."""
+
 
 def usual_specimens(frame: Frame) -> NDArray[np.intp]:
     """Return the specimens with about the usual number of nuclei, all where no number is usual.
 
     Without that, a cohort of very different specimens would have no jury and no target. Usual is
-    what those have that show the whole body; where none does, what the most complete has.
+    what those have that show the whole body; where none does, what the most complete has. Where
+    some show parts and there are enough of the most complete ones, these.
     """
     numbers = np.array([len(posed) for posed in frame.specimens])
     whole = ~np.array(frame.parts or [False] * len(frame))
+    complete = np.flatnonzero(numbers >= NEARLY_ALL * numbers.max())
+    if not whole.all() and len(complete) >= FEWEST_COMPLETE:
+        return complete
     middle = np.median(numbers[whole]) if whole.any() else numbers.max()
     usual = np.flatnonzero(np.abs(numbers - middle) <= USUAL_COUNT * middle)
     return usual if len(usual) else np.arange(len(numbers))

@@ -170,5 +170,5 @@ def fit_at(model: Model, places: Points, features: Points, cells: NDArray[np.int
         np.inf,
         background.rates(nuclei, len(places)),
         error_of(model, places, nuclei),
-        view=in_view(model, nuclei, len(places)) if part else None,
+        view=in_view(model, nuclei, places) if part else None,
     )

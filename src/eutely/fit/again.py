@@ -50,12 +50,13 @@ def warp_part(
     if nuclei is None:
         rules = Rules(model.freedom, model.c0(rates), pins)
         nuclei, _ = assign(model.means, model.broad(), posed, rules)
+    warped = posed
     for _ in range(PART_ROUNDS):
-        seen = model.through(in_view(model, nuclei, len(posed)))
+        seen = model.through(in_view(model, nuclei, warped))
         extra = feature_term(model, Fit(posed, posed, scores, nuclei, np.inf, rates))
         fit = warp_pose(seen, posed, scores, pins, extra)
-        nuclei = fit.nuclei
-    return replace(fit, view=in_view(model, nuclei, len(posed)))
+        nuclei, warped = fit.nuclei, fit.warped
+    return replace(fit, view=in_view(model, nuclei, warped))
 
 
 def place_standing(model: Model, specimen: Posed) -> Fit:

@@ -155,7 +155,7 @@ def _unless_cut(model: Model, whole: Fit, points: Points, pins: Pins) -> Fit:
     if len(points) > (1 - LACKING) * model.background.presence.sum():
         return whole
     # Compared by what each shows: a cell is missing from a whole body as well.
-    shown = replace(whole, view=in_view(model, whole.nuclei, len(points)))
+    shown = replace(whole, view=in_view(model, whole.nuclei, whole.warped))
     parts = [warp_part(model, whole.posed, whole.scores, pins), *_ends(model, [whole], pins)]
     best = _likeliest(model, [shown, *parts], points)[0]
     if best is shown:
@@ -263,7 +263,7 @@ def _shows_all(model: Model, fit: Fit) -> bool:
         return False
     if fit.rates.spurious >= SPARSE:
         return False
-    return out_of_view(in_view(model, fit.nuclei, len(fit.posed))) < SPARSE / 2
+    return out_of_view(in_view(model, fit.nuclei, fit.warped)) < SPARSE / 2
 
 
 def _mirror_images(model: Model, fits: list[Fit], points: Points, pins: Pins) -> list[Fit]:
@@ -286,7 +286,7 @@ def _from_matches(model: Model, fit: Fit, points: Points, pins: Pins) -> Fit:
     cells = np.flatnonzero(fit.nuclei >= 0)
     matrix, shift = least_squares(points[fit.nuclei[cells]], model.means[cells])
     posed = points @ matrix.T + shift
-    seen = model.through(in_view(model, fit.nuclei, len(posed)))
+    seen = model.through(in_view(model, fit.nuclei, posed))
     fit = replace(fit, posed=posed, warped=posed, error=0.0)
     for _ in range(REFITS + 1):
         fit = replace(fit, warped=rewarp(posed, fit.warped, fit.nuclei, model.goal))
@@ -298,7 +298,7 @@ def _from_matches(model: Model, fit: Fit, points: Points, pins: Pins) -> Fit:
         fit,
         rates=seen.background.rates(fit.nuclei, len(posed)),
         error=error_of(model, fit.warped, fit.nuclei),
-        view=in_view(model, fit.nuclei, len(posed)),
+        view=in_view(model, fit.nuclei, fit.warped),
     )
 
 

@@ -23,6 +23,10 @@ from eutely.solver.softassign import Centres, centres_of
 GAUSSIAN = 1e8
 """Degrees of freedom that stand for infinitely many: costs agree to eight digits."""
 
+SETTLED = 0.5
+"""Presence from which a cell counts as one that is always there, while cells are being found in
+parts of the body: what is missing there is rather a cell too many."""
+
 
 class Model(NamedTuple):
     """The cells that a specimen is matched with.
@@ -132,7 +136,12 @@ def model_of_cells(
     used = np.ones(len(cells), bool) if chosen is None else cells.enough(chosen)
     places, scores = cells.places()[used], cells.cell_scores()[used]
     joint = joint_gaussians(places, cells.body.spacing, settings)
-    return joint_model(joint, cells, settings, cells.often(used), cell_means(scores))
+    model = joint_model(joint, cells, settings, cells.often(used), cell_means(scores))
+    if not any(cells.parts):
+        return model
+    presence = model.background.presence
+    presence = np.where(presence >= SETTLED, 1.0, presence)
+    return model._replace(background=model.background._replace(presence=presence))
 
 
 def joint_model(

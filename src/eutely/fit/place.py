@@ -275,7 +275,7 @@ def match_jointly(
         settled = settle(wider.field, fit.warped, start, rules, cooling=cooling, crowd=fit.crowd)
         nuclei = settled.nuclei
         if fit.view is not None:
-            view = in_view(every_cell, nuclei, len(fit.warped))
+            view = in_view(every_cell, nuclei, fit.warped)
             fit, model = replace(fit, view=view), every_cell.through(view)
         fit = replace(
             fit,

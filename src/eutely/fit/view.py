@@ -294,8 +294,11 @@ def _refitted(
     return View(matrix, goal - matrix @ centre, view.score)
 
 
-def in_view(model: Model, nuclei: NDArray[np.int32], count: int) -> NDArray[np.float64]:
+def in_view(model: Model, nuclei: NDArray[np.int32], points: Points) -> NDArray[np.float64]:
     """Return (m,), how probably each cell is in view, by how many cells around it are matched.
+
+    While cells are being found, those beyond the ends of a specimen are out of view: else the last
+    nuclei at a cut would be taken for them, and all cells before the cut shifted by one.
 
     Parameters
     ----------
@@ -303,10 +306,14 @@ def in_view(model: Model, nuclei: NDArray[np.int32], count: int) -> NDArray[np.f
         all cells.
     nuclei
         (m,), the nucleus of each cell, or -1.
-    count
-        nuclei of the specimen; about as many cells are in view.
+    points
+        (n, 3), the nuclei of the specimen; about as many cells are in view.
     """
-    return geometry.in_view(model.means, model.background.presence, nuclei, count)
+    means, presence = model.means, model.background.presence
+    if model.complete:
+        return geometry.in_view(means, presence, nuclei, len(points))
+    inside = geometry.between_ends(means, points, model.body.spacing)
+    return inside * geometry.in_view(means, inside * presence, nuclei, len(points))
 
 
 @kernel

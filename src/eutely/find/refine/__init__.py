@@ -30,7 +30,7 @@ log = logging.getLogger("eutely")
 
 LACKING = 0.01
 """Share of missing nuclei from which twice as many targets are taken: each lacks some cells, and
-those that all of them lack are hard to find."""
+those that all of them lack are hard to find. The same where specimens show parts of the body."""
 
 
 class Improved(NamedTuple):
@@ -47,7 +47,7 @@ def find(run: Run, frame: Frame, labels: Labels = ()) -> Found:
     log.info("features: %s", ", ".join(frame.features) or "none")
     first, *others = run(targets, frame)
     cells = run(first_target, frame, first)
-    if cohort_rates(cells).missing < LACKING:
+    if cohort_rates(cells).missing < LACKING and not frame.parts:
         others = others[: settings.targets - 1]
     total = 1 + len(others) + settings.joint_rounds
     run.progress("finding cells", 1, total, "")

@@ -21,12 +21,18 @@ from eutely.execute import Executor
 from eutely.find.refine.rounds import Row, fit_of, models_of_others, specimens_of, with_fits
 from eutely.fit.model import Model, joint_model
 from eutely.fit.place import Fit, match_jointly, term_costs
-from eutely.fit.rates import Background, Rates
+from eutely.fit.rates import LOWEST_RATE, Background, Rates
 from eutely.geometry import folds
 from eutely.solver.assignment import assign_sparse
 from eutely.solver.meanfield import predict
 from eutely.solver.softassign import squared_distances
 from eutely.specimen import UNMATCHED
+
+USUAL = 0.95
+"""Share of the usual number of specimens, below which a cell is missing more often than others."""
+
+SHOWN = 0.5
+"""Probability from which a target shows the place of a cell."""
 
 EXCHANGED = 0.03
 """Share of specimens in which two cells must have exchanged a nucleus to be decided together."""
@@ -40,18 +46,31 @@ def from_target(cells: Cells, target: int, settings: Estimate, executor: Executo
     """
     joint = joint_gaussians(cells.places(), cells.body.spacing, settings)
     nuclei = cells.nuclei[target]
-    lacking = nuclei < 0
-    there = np.where(lacking[:, None], joint.cells.means, cells.warped[target][nuclei])
+    unknown = nuclei < 0
+    lacking = unknown & ~_in_doubt(cells, target)
+    there = np.where(unknown[:, None], joint.cells.means, cells.warped[target][nuclei])
     expected = predict(joint.cells.means, joint.neighbours, joint.predictors, there)
     points = np.concatenate([cells.warped[target], expected[lacking]])
     # The difference of two specimens varies by twice the covariance of one.
     varied = 2 * joint.cells.covariances
     covariances = np.repeat(np.median(varied, axis=0)[None], len(points), axis=0)
-    covariances[nuclei[~lacking]] = varied[~lacking]
+    covariances[nuclei[~unknown]] = varied[~unknown]
     covariances[len(points) - lacking.sum() :] = varied[lacking]
     prior = prior_gaussians(Gaussians(points, covariances), cells.body.spacing, settings)
     model = joint_model(prior, cells, settings, None, np.zeros((len(points), 0)))
     return with_fits(cells, list(executor.map(_match_once, specimens_of(cells), shared=(model,))))
+
+
+def _in_doubt(cells: Cells, target: int) -> NDArray[np.bool_]:
+    """Return (m,), cells that specimens lack more often than others, at places the target shows.
+
+    Where specimens show parts, a row of cells may be shifted by one in some of them, with one cell
+    too many. A target that is asked for that cell would never show the row as it is.
+    """
+    if not any(cells.parts):
+        return np.zeros(cells.count, bool)
+    often = cells.often()
+    return np.asarray((often < USUAL * np.median(often)) & (cells.shown()[target] > SHOWN))
 
 
 def _match_once(model: Model, specimen: Row) -> Fit:
@@ -159,12 +178,33 @@ def cell_costs(
     shown = np.maximum(cells.shown().sum(axis=0), seen.sum(axis=0))
     share = (seen.sum(axis=0) + 0.5) / (shown + 1)
     total = -shown * np.log(1 - share)
+    if any(cells.parts):
+        total += _exceptional(seen.sum(axis=0), shown, share, rates.missing)
     fold = folds(len(cells), parts).tolist()
     items = list(zip(fold, places, specimens_of(cells), strict=True))
     shared = (models, share, rates.spurious, settings.freedom)
     for costs in executor.map(_specimen_costs, items, shared=shared):
         total += costs
     return np.asarray(total, dtype=np.float64)
+
+
+def _exceptional(
+    seen: NDArray[np.int64],
+    shown: NDArray[np.float64],
+    share: NDArray[np.float64],
+    missing: float,
+) -> NDArray[np.float64]:
+    """Return (m,), the cost of cells that are missing more often than others.
+
+    A cell is missing as often as all others, or it is one of few exceptions: which of m it is costs
+    log m. Otherwise a row of cells that some specimens have shifted by one, and one cell too many,
+    would be as good as the right one: each specimen lacks another cell of the row.
+    """
+    lacking = shown - seen
+    usual = float(np.clip(missing, LOWEST_RATE, 0.5))
+    own = -seen * np.log(share) - lacking * np.log(1 - share)
+    as_usual = -seen * np.log(1 - usual) - lacking * np.log(usual)
+    return np.asarray(np.clip(as_usual - own, 0.0, np.log(len(seen))))
 
 
 def _specimen_costs(

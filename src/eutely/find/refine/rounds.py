@@ -124,7 +124,7 @@ def fit_of(model: Model, specimen: Row) -> Fit:
     """Return one of `specimens_of` as a fit, with the rates of a specimen not known yet."""
     posed, warped, scores, nuclei, part = specimen
     rates = model.background.start(len(posed))
-    view = in_view(model, nuclei, len(posed)) if part else None
+    view = in_view(model, nuclei, warped) if part else None
     return Fit(posed, warped, scores, nuclei, cost=0.0, rates=rates, view=view)
 
 
