@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from eutely.cells import Cells
+from eutely.config import Config
+from eutely.fit.model import model_of_cells
 from eutely.geometry import between_ends
 from toy_frames import cells_on_a_line
 
@@ -49,3 +51,18 @@ def test_ends_are_soft_by_half_a_spacing() -> None:
     means = np.column_stack([[-2.0, 0.0, 5.0, 10.25, 12.0], np.zeros((5, 2))])
     points = np.array([[0.0, 0.0, 0.0], [10.0, 0.0, 0.0]])
     np.testing.assert_allclose(between_ends(means, points, 1.0), [0.02, 0.5, 1.0, 0.25, 0.02])
+
+
+def test_what_most_specimens_with_parts_have_is_always_there_while_cells_are_found() -> None:
+    whole = cells_on_a_line(20, 24)
+    nuclei = np.array(whole.nuclei)
+    nuclei[:8, 5] = -1  # there in 12 of 20
+    nuclei[:16, 7] = -1  # in 4 of 20
+    lacking = replace(whole, nuclei=tuple(nuclei))
+    settings = Config().estimate
+    rare, common = model_of_cells(lacking, settings).background.presence[[7, 5]]
+    assert rare < common < 0.7
+    partial = cut(lacking, 19, 22)
+    rare_of_parts, common_of_parts = model_of_cells(partial, settings).background.presence[[7, 5]]
+    assert common_of_parts == 1.0
+    assert rare_of_parts < 0.3
