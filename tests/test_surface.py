@@ -221,7 +221,8 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     decorators = [one.func if isinstance(one, ast.Call) else one for one in function.decorator_list]
-    return any(isinstance(one, ast.Name) and one.id in ("kernel", "inner") for one in decorators)
+    marks = ("kernel", "inner", "inlined")
+    return any(isinstance(one, ast.Name) and one.id in marks for one in decorators)
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
