@@ -109,11 +109,9 @@ class Atlas:
         o origins of the specimens it was estimated from, see `eutely.origin`, as far as known.
     hands
         (o, 2) int64, how many specimens of each origin are as they were, and how many mirrored.
-    origin_presence
-        (m, o) float64 in 0 .. 1, how often specimens of each origin have each cell; () where the
-        atlas is of one origin, or these are not known.
-    origin_scores
-        (m, o, d) float64, mean scores of the cells in specimens of each origin; () likewise.
+    origin_presence, origin_scores
+        (m, o) float64 in 0 .. 1, how often specimens of each origin have each cell, and (m, o, d)
+        float64, its mean scores there; () where the atlas is of one origin, or it is not known.
     c0, k_min, tau_centroid, tau_radius
         for "offsets": cost of a cell without a nucleus; number of cheapest assignments of each
         cell and nucleus allowed in any case; squared Mahalanobis distances up to which others are.
@@ -287,10 +285,7 @@ class Atlas:
         return as_they_were, mirrored
 
     def of_origin(self, origin: str) -> Atlas:
-        """Return the atlas as specimens of an origin show it: its cells and their features.
-
-        The same atlas where nothing is known of that origin.
-        """
+        """Return the atlas as specimens of an origin show it; the same where nothing is known."""
         if origin not in self.origins or not len(self.origin_presence):
             return self
         at = self.origins.index(origin)
