@@ -11,7 +11,8 @@ import eutely
 from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.evaluation import evaluation, score
-from eutely.fit.evidence import HAND, MIRRORED
+from eutely.fit.choose import CLEAR
+from eutely.fit.evidence import EXCHANGED, HAND, MIRRORED
 from eutely.fit.handedness import CERTAIN, hand_evidence, mirror_probabilities
 from eutely.fit.model import model_of_atlas
 from eutely.fit.place import Fit
@@ -19,7 +20,7 @@ from eutely.fit.rates import Rates
 from eutely.frame import Posed
 from eutely.pose import anonymous, oriented, posed
 from eutely.specimen import Specimen
-from eutely.tasks.annotate import fit_specimen
+from eutely.tasks.annotate import Result, _settle_hands, fit_specimen
 from eutely.tasks.series import PRIOR, shifted
 
 NAMES = {
@@ -197,3 +198,17 @@ def test_what_is_not_placed_does_not_witness_the_handedness() -> None:
     assert hand_evidence(fit, mirrored=True, placed=False) == 0.0
     assert hand_evidence(fit, mirrored=True, placed=True) == 50.0 * HAND
     assert hand_evidence(replace(fit, mirror=None), mirrored=False, placed=True) == -CERTAIN
+
+
+def test_names_may_contradict_a_handedness_unless_it_is_clear() -> None:
+    def doubt(mirror: float) -> float | None:
+        fit = Fit(np.eye(3), np.eye(3), np.zeros((3, 0)), np.zeros(1, np.int32), 0.0,
+                  Rates(0.1, 0.1), mirror=mirror)  # fmt: skip
+        results = [Result(Posed((np.eye(3),), np.eye(3), np.zeros((3, 0))), np.eye(3), fit, 2.0)]
+        assert _settle_hands(results, [0], (0, 0), every=False) == {}  # it is as it seems
+        return results[0].mirrored_by
+
+    assert doubt(-60.0) == EXCHANGED
+    clear = doubt(-1.2 * CLEAR)
+    assert clear is not None
+    assert clear < 1e-3

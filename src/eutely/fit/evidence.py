@@ -30,9 +30,9 @@ MIRRORED = 1 / 3
 """Probability, before anything is known, that a specimen is a mirror image of the atlas."""
 
 EXCHANGED = 0.05
-"""Probability that a specimen whose handedness is not clear at once has the other one after all,
-whatever its nuclei show: left and right may be exchanged in its names. Three of 66 named heads
-contradict their anatomy in this way; 2 to 7% of the training heads of a fold."""
+"""Least probability of the other handedness of a specimen, unless it is clear, see `CLEAR` in
+`eutely.fit.choose`: left and right may be exchanged in its names. Three of 66 named heads
+contradict their anatomy in this way, 2 to 7% of the training heads of a fold."""
 
 ASYMMETRIC = 4.0
 """Asymmetry from which an atlas shows handedness. Symmetric simulated animals have 1 to 2.6, heads

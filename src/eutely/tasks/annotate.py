@@ -16,7 +16,7 @@ from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.fit.again import place_again
-from eutely.fit.choose import place_in_view
+from eutely.fit.choose import CLEAR, place_in_view
 from eutely.fit.evidence import (
     ASYMMETRIC,
     EXCHANGED,
@@ -307,8 +307,9 @@ def _settle_hands(
         if every or mirrored != result.mirrored:
             again[number] = mirrored
         if result.fit.mirror is not None:
-            doubt = float(np.clip(chance, EXCHANGED, 1 - EXCHANGED))
-            results[number] = result._replace(mirrored_by=doubt)
+            if abs(result.fit.mirror) < CLEAR:
+                chance = float(np.clip(chance, EXCHANGED, 1 - EXCHANGED))
+            results[number] = result._replace(mirrored_by=chance)
     return again
 
 
