@@ -99,10 +99,9 @@ def from_linear(p: Arrays, search: Search, steps: int) -> State:
     """Return the matching reached by Frank-Wolfe from a good assignment of linear costs only.
 
     Parameters: see `from_barycentre`. The assignment is made without augmenting paths, which cost
-    more than they are worth for a start. Bids begin without prices: those of the quadratic costs
-    would lead to an assignment from which the next ones are far.
+    more than they are worth for a start.
     """
-    corner, x, product = first_bids(p, np.zeros(len(search.prices)))
+    corner, x, product = first_bids(p, search.prices)
     return _from(p, search, steps, p.linear.copy(), x, product, corner, product.copy())
 
 
