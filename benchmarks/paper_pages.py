@@ -90,7 +90,7 @@ def build_table() -> str:
         "",
         f"`{found['command']}` ({found['date']}; 100 worms, {found['trials']} trials a stage): "
         f"{found['processor_seconds']:.0f} processor seconds, {found['gigabytes']:g} GB "
-        f"(the paper: 99 hours). {found['remark']}",
+        "(the paper: 99 hours).",
         "",
         "| | ours | the paper |",
         "|---|---|---|",
