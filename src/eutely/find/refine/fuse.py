@@ -17,6 +17,7 @@ from eutely.candidates import Candidates
 from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, joint_gaussians, prior_gaussians
+from eutely.estimate.origins import USUAL
 from eutely.execute import Executor
 from eutely.find.refine.rounds import Row, fit_of, models_of_others, specimens_of, with_fits
 from eutely.fit.model import Model, joint_model
@@ -27,9 +28,6 @@ from eutely.solver.assignment import assign_sparse
 from eutely.solver.meanfield import predict
 from eutely.solver.softassign import squared_distances
 from eutely.specimen import UNMATCHED
-
-USUAL = 0.95
-"""Share of the usual number of specimens, below which a cell is missing more often than others."""
 
 SHOWN = 0.5
 """Probability from which a target shows the place of a cell."""
