@@ -20,8 +20,8 @@ USUAL = 0.95
 
 PRESENCE_PRIOR, SCORES_PRIOR = 1.0, 3.0
 """Specimens that those of all origins count for, in how often a cell is there and in its features.
-By named heads, each by an atlas without its fold and one other: accuracy 0.853, with 2 specimens
-instead of 1 0.851, without the features 0.844, by the atlas of all origins 0.831."""
+By named heads, each by an atlas without its fold and one other, their handedness given: accuracy
+0.853, with 2 specimens instead of 1 0.851, by the atlas of all origins 0.831."""
 
 
 def presence(seen: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
