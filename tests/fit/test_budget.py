@@ -12,7 +12,7 @@ from eutely.solver import beyond
 FEW, MANY = 200, 600
 """Cells; the second number is three times the first."""
 
-GROWTH = {"matching": 5.5, "proving": 6.0, "predicting": 7.5}
+GROWTH = {"matching": 5.5, "proving": 6.0, "predicting": 5.5}
 """Factors by which pairs may grow with three times the cells: 3 if work were linear at every size,
 more since small bodies hold less than what is within reach of a cell; 9 for all pairs."""
 

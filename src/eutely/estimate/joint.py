@@ -16,8 +16,8 @@ from eutely.arrays import longer
 from eutely.config.model import Estimate
 from eutely.costs.grid import Grid, grid_of, shell
 from eutely.estimate.gaussians import Gaussians, robust_gaussians
-from eutely.estimate.small import eliminate
-from eutely.kernel import inner, kernel
+from eutely.estimate.small import solve_positive
+from eutely.kernel import inlined, inner, kernel
 
 CLIP = 5.0
 """Residuals beyond so many standard deviations are pulled in before they are correlated."""
@@ -26,6 +26,10 @@ CLIP = 5.0
 KEPT = 128
 """Covariances with others that are kept for each cell; those with cells farther off are computed
 again where they are needed."""
+
+
+NARROW = 0.02
+"""Share of a distance to which it is computed how far off correlated cells can be."""
 
 
 class Joint(NamedTuple):
@@ -181,7 +185,6 @@ def _predictive(moved: Any, most: int) -> Any:
     blocks (p, 3, 3); and how many pairs were looked at.
     """
     m = len(moved.seen)
-    strength, length, fade = moved.weights[0], moved.weights[1], moved.weights[2]
     prior = moved.weights[3] / (moved.weights[3] + moved.seen.shape[1])
     deviations = np.empty((m, 3))
     widest = np.empty(m)
@@ -212,13 +215,16 @@ def _predictive(moved: Any, most: int) -> Any:
     blocks = np.empty((len(others), 3, 3))
     end, looked_at = 0, 0
     for i in range(m):
-        known, radius = 0, 0
+        known, radius, limit = 0, 0, np.inf
         while most > 0:
             count, reach = shell(moved.grid, moved.grid.points[i], radius, near)
             radius += 1
             for at in range(count):
                 j = np.int64(near[at])
-                if j == i:
+                apart = 0.0
+                for a in range(3):
+                    apart += (moved.grid.points[i, a] - moved.grid.points[j, a]) ** 2
+                if j == i or apart > limit * limit:
                     continue
                 block(moved, i, j, out)
                 looked_at += 1
@@ -236,15 +242,40 @@ def _predictive(moved: Any, most: int) -> Any:
                     for b in range(3):
                         total += (out[a, b] / (deviations[i, a] * deviations[j, b])) ** 2
                 known = _insert(chosen[i], best, known, j, total)
-            if reach == np.inf:
-                break
-            trust = np.exp(-0.5 * (reach / fade) ** 2)
-            bound = strength * np.exp(-reach / length) * np.sqrt(widest[i])
-            bound += trust * np.sqrt(min(seen_share[i], widest[i]) * highest)
-            if known == most and 3 * bound * bound < best[most - 1]:
+            if known == most:
+                shares = np.sqrt(min(seen_share[i], widest[i]) * highest)
+                limit = _limit(moved.weights, np.sqrt(widest[i]), shares, np.sqrt(best[-1] / 3))
+            if reach >= limit or reach == np.inf:
                 break
         starts[i + 1] = end
     return chosen, starts, others[:end], blocks[:end], looked_at
+
+
+@inner
+def _limit(weights: Any, prior: Any, seen: Any, least: Any) -> Any:
+    """Return a distance d beyond which ``a(d) prior + t(d) seen`` is less than ``least``.
+
+    ``weights``, a(d), t(d): see `Displacements`.
+    """
+    if least <= 0.0:
+        return np.inf
+    low, high = 0.0, weights[1] + weights[2]
+    while _at_most(weights, prior, seen, high) >= least:
+        low, high = high, 2 * high
+    while high - low > NARROW * high:
+        middle = (low + high) / 2
+        if _at_most(weights, prior, seen, middle) >= least:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@inlined
+def _at_most(weights: Any, prior: Any, seen: Any, distance: Any) -> Any:
+    """Return ``a(d) prior + t(d) seen`` at a distance d, see `_limit`."""
+    smooth = weights[0] * np.exp(-distance / weights[1]) * prior
+    return smooth + np.exp(-0.5 * (distance / weights[2]) ** 2) * seen
 
 
 @inner
@@ -284,49 +315,69 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
     m, k = chosen.shape
     predictors = np.empty((m, k, 3, 3))
     conditionals = np.empty((m, 3, 3))
+    own = np.empty((m, 3, 3))
+    for i in range(m):
+        block(moved, i, i, own[i])
     others = np.empty((3 * k, 3 * k))
     cross = np.empty((3 * k, 3))
     weights = np.empty((3 * k, 3))
-    out = np.empty((3, 3))
-    position = np.full(m, -1, np.int64)
+    out = np.empty((1, 3, 3))
+    rest = np.empty((3, 3))
+    place = np.full(m, -1, np.int64)  # of a cell among the chosen ones
     for i in range(m):
         for p in range(k):
+            place[chosen[i, p]] = p
+            cross[3 * p, 0] = np.nan  # not known yet
+        for at in range(starts[i], starts[i + 1]):
+            if place[near[at]] >= 0:
+                _put_transposed(cross, 3 * place[near[at]], blocks, at)
+        for p in range(k):
             j = np.int64(chosen[i, p])
+            if np.isnan(cross[3 * p, 0]):
+                block(moved, i, j, out[0])
+                _put_transposed(cross, 3 * p, out, 0)
+            for q in range(p + 1, k):
+                others[3 * p, 3 * q] = np.nan
+            _put(others, 3 * p, 3 * p, own, j)
             for at in range(starts[j], starts[j + 1]):
-                position[near[at]] = at
-            for q in range(-1, k):
-                other = np.int64(chosen[i, q]) if q >= 0 else i
-                if 0 <= q < p:
-                    continue
-                if position[other] >= 0:
-                    for a in range(3):
-                        for b in range(3):
-                            out[a, b] = blocks[position[other], a, b]
-                else:
-                    block(moved, j, other, out)
-                for a in range(3):
-                    for b in range(3):
-                        if q < 0:
-                            cross[3 * p + a, b] = out[a, b]
-                        else:
-                            others[3 * p + a, 3 * q + b] = out[a, b]
-                            others[3 * q + b, 3 * p + a] = out[a, b]
-            for at in range(starts[j], starts[j + 1]):
-                position[near[at]] = -1
-        block(moved, i, i, out)
+                if place[near[at]] > p:
+                    _put(others, 3 * p, 3 * place[near[at]], blocks, at)
+            for q in range(p + 1, k):
+                if np.isnan(others[3 * p, 3 * q]):
+                    block(moved, j, np.int64(chosen[i, q]), out[0])
+                    _put(others, 3 * p, 3 * q, out, 0)
+        for p in range(k):
+            place[chosen[i, p]] = -1
         for a in range(3 * k):
             for b in range(3):
                 weights[a, b] = cross[a, b]
-        eliminate(others, weights)
+        solve_positive(others, weights)
         for a in range(3):
             for b in range(3):
+                rest[a, b] = own[i, a, b]
                 for c in range(3 * k):
-                    out[a, b] -= weights[c, a] * cross[c, b]
+                    rest[a, b] -= weights[c, a] * cross[c, b]
         for p in range(k):
             for a in range(3):
                 for b in range(3):
                     predictors[i, p, a, b] = weights[3 * p + b, a]
         for a in range(3):
             for b in range(3):
-                conditionals[i, a, b] = (out[a, b] + out[b, a]) / 2
+                conditionals[i, a, b] = (rest[a, b] + rest[b, a]) / 2
     return predictors, conditionals
+
+
+@inlined
+def _put(matrix: Any, row: Any, column: Any, values: Any, at: Any) -> None:
+    """Copy ``values[at]`` (3, 3) into a matrix."""
+    for a in range(3):
+        for b in range(3):
+            matrix[row + a, column + b] = values[at, a, b]
+
+
+@inlined
+def _put_transposed(columns: Any, row: Any, values: Any, at: Any) -> None:
+    """Copy ``values[at]`` (3, 3), transposed, into three columns."""
+    for a in range(3):
+        for b in range(3):
+            columns[row + a, b] = values[at, b, a]
