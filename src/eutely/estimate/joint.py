@@ -23,7 +23,7 @@ CLIP = 5.0
 """Residuals beyond so many standard deviations are pulled in before they are correlated."""
 
 
-KEPT = 128
+KEPT = 64
 """Covariances with others that are kept for each cell; those with cells farther off are computed
 again where they are needed."""
 
