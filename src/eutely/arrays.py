@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.kernel import inner, kernel
+from eutely.kernel import bare, inner, kernel
 
 
 class Arrays(NamedTuple):
@@ -231,7 +231,7 @@ def chosen_items(p: Arrays, labels: NDArray[np.int32]) -> NDArray[np.int32]:
     return items
 
 
-@inner
+@bare
 def pair_cost(p: Any, a: Any, b: Any) -> float:
     """Return the quadratic cost of candidates ``a`` and ``b`` of different left nodes."""
     if len(p.row_items) == 0:
@@ -259,7 +259,7 @@ def pair_cost(p: Any, a: Any, b: Any) -> float:
     return float(p.values[first])
 
 
-@inner
+@bare
 def block(p: Any, a: Any, e: Any, out: Any) -> None:
     """Write to ``out`` the quadratic costs of ``a`` with all candidates of edge ``e``'s end."""
     j = p.edge_ends[e]

@@ -29,7 +29,7 @@ def _version() -> str:
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_bytes()
-        if any(mark in text for mark in (b"@kernel", b"@inner", b"@inlined")):
+        if any(mark in text for mark in (b"@kernel", b"@inner", b"@inlined", b"@bare")):
             digest.update(str(path.relative_to(PACKAGE)).encode() + text)
     return digest.hexdigest()[:12]
 
@@ -156,4 +156,14 @@ def inlined(function: F) -> F:
     register: Any = register_jitable(
         no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
     )
+    return cast(F, register(function))
+
+
+def bare(function: F) -> F:
+    """Compile ``function`` as `inner`, without counting references of arrays.
+
+    It must neither make nor return arrays; slices are allowed. Counting takes longer than a short
+    function: every array that it gets is counted, whether it is used or not.
+    """
+    register: Any = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
     return cast(F, register(function))

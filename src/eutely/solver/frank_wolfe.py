@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.arrays import Arrays
-from eutely.kernel import inner, kernel
+from eutely.kernel import bare, inner, kernel
 from eutely.solver.lap_sparse import lap_again
-from eutely.solver.state import add_row
+from eutely.solver.state import shift_rows
 
 PULL = 0.03
 """Preference of rounding for a candidate with the whole share of its node, in typical costs."""
@@ -29,9 +29,32 @@ def barycentre(p: Arrays) -> NDArray[np.float64]:
 def product_of(p: Any, x: Any) -> Any:
     """Return Q x (c,)."""
     product = np.zeros(len(x))
+    if len(p.row_items):
+        for a in range(len(x)):
+            for k in range(p.row_starts[a], p.row_starts[a + 1]):
+                product[p.row_items[k]] += x[a] * p.values[k]
+        return product
+    widest = 0
     for a in range(len(x)):
-        if x[a] != 0.0:
-            add_row(p, a, x[a], product)
+        widest = max(widest, p.row_starts[a + 1] - p.row_starts[a])
+    total = np.empty(widest)
+    for i in range(len(p.starts) - 1):
+        # The rows of a node's candidates hold the same neighbours: long sums, then short ones.
+        width = 0
+        for a in range(p.starts[i], p.starts[i + 1]):
+            row = p.values[p.row_starts[a] : p.row_starts[a + 1]]
+            if a == p.starts[i]:
+                width = len(row)
+                for k in range(width):
+                    total[k] = 0.0
+            for k in range(len(row)):
+                total[k] += x[a] * row[k]
+        at = 0
+        for e in range(p.edge_starts[i], p.edge_starts[i + 1] if width else p.edge_starts[i]):
+            j = p.edge_ends[e]
+            for b in range(p.starts[j], p.starts[j + 1]):
+                product[b] += total[at]
+                at += 1
     return product
 
 
@@ -80,13 +103,7 @@ def frank_wolfe(
         lap_again(
             p.starts, p.labels, p.owners, p.column_starts, p.column_items, gradient, v, chosen
         )
-        for i in range(len(chosen)):
-            if chosen[i] != corner[i]:
-                if corner[i] >= 0:
-                    add_row(p, np.int64(corner[i]), -1.0, corner_product)
-                if chosen[i] >= 0:
-                    add_row(p, np.int64(chosen[i]), 1.0, corner_product)
-                corner[i] = chosen[i]
+        shift_rows(p, corner, chosen, corner_product)
         # The same of the assignment, and the quadratic cost between the two.
         goal_plain, goal_bent, between = 0.0, 0.0, 0.0
         for i in range(len(chosen)):
@@ -118,7 +135,7 @@ def frank_wolfe(
     return chosen
 
 
-@inner
+@bare
 def _spread(p: Any, costs: Any) -> float:
     """Return the mean difference between a candidate's cost and the cheapest of its node."""
     total = 0.0

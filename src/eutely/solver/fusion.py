@@ -18,7 +18,7 @@ from eutely.solver.frank_wolfe import barycentre, frank_wolfe, product_of
 from eutely.solver.lap_sparse import bid
 from eutely.solver.local import floors_of, local_search
 from eutely.solver.merge import merge
-from eutely.solver.state import State, add_row, cost_of, switch, uniform, used
+from eutely.solver.state import State, cost_of, shift_rows, switch, uniform, used
 
 POOL = 4
 """Number of proposals that are kept for later merges."""
@@ -113,11 +113,11 @@ def first_bids(p: Any, prices: Any) -> Any:
     bid(p.starts, p.labels, p.owners, p.linear, prices, corner, taken)
     x = np.zeros(len(p.linear))
     product = np.zeros(len(x))
+    nobody = np.full(len(corner), -1, dtype=np.int32)
+    shift_rows(p, nobody, corner, product)
     for i in range(len(corner)):
-        a = np.int64(corner[i])
-        if a >= 0:
-            x[a] = 1.0
-            add_row(p, a, 1.0, product)
+        if corner[i] >= 0:
+            x[corner[i]] = 1.0
     return corner, x, product
 
 
@@ -258,7 +258,7 @@ def fusion_round(
     strength, steps = work
     buffers = search.floors, search.queue, search.waiting
     linear, x, product = perturbed(p, origin, strength, random)
-    start = linear, x, product, origin.chosen.copy(), product.copy(), search.prices.copy()
+    start = linear, x, product, origin.chosen.copy(), product.copy(), search.prices
     proposal: State = relaxed(p, *start, steps, origin.chosen, *buffers)
     count, cost = take_over(p, state, proposal.chosen, search.changed, *buffers)
     if count:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eutely.arrays import transpose as transpose  # callers of lap_sparse need it
-from eutely.kernel import inner, kernel
+from eutely.kernel import bare, inner, kernel
 
 BIDS = 6
 """Mean bids per row before the rows still without a column are left to augmenting paths."""
@@ -81,8 +81,8 @@ def lap_again(
     done = np.zeros(longest, dtype=np.bool_)
     keys = np.empty(len(labels) + 1)
     nodes = np.empty(len(labels) + 1, dtype=np.int32)
-    rows = np.empty(len(labels), dtype=np.int32)
-    for k in range(len(labels)):
+    rows = np.empty(len(labels) if count else 0, dtype=np.int32)
+    for k in range(len(rows)):
         rows[k] = k
     work = (distance, before, touched, done, keys, nodes)
     for k in range(count):
@@ -163,7 +163,7 @@ def bid(starts: Any, labels: Any, owners: Any, costs: Any, v: Any, chosen: Any, 
     return free, frees
 
 
-@inner
+@bare
 def augment(
     starts: Any,
     items: Any,
@@ -259,7 +259,7 @@ def augment(
         end = there[last]
 
 
-@inner
+@bare
 def _push(keys: Any, nodes: Any, size: int, key: float, node: int) -> int:
     """Add to a binary heap, which must have room; return the new size."""
     at = size
@@ -275,7 +275,7 @@ def _push(keys: Any, nodes: Any, size: int, key: float, node: int) -> int:
     return size + 1
 
 
-@inner
+@bare
 def _pop(keys: Any, nodes: Any, size: int) -> int:
     """Remove the smallest key of a binary heap; return the new size."""
     size -= 1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.arrays import Arrays, block
-from eutely.kernel import inlined, inner, kernel
+from eutely.kernel import bare, inlined, inner, kernel
 from eutely.solver.state import change
 
 TOLERANCE = 1e-7
@@ -53,7 +53,16 @@ def local_search(p: Any, state: Any, floors: Any, queue: Any, waiting: Any, coun
     for node in range(n):
         widest = max(widest, p.starts[node + 1] - p.starts[node])
     edge_to = np.full(n, -1, dtype=np.int32)
-    old_costs, new_costs = np.empty(widest), np.empty(widest)
+    _moves(p, state, floors, queue, waiting, count, (edge_to, np.empty(widest), np.empty(widest)))
+
+
+@bare
+def _moves(
+    p: Any, state: Any, floors: Any, queue: Any, waiting: Any, count: int, work: Any
+) -> None:
+    """Run `local_search`; for ``work`` see `_best_move`."""
+    n = len(queue)
+    edge_to, old_costs, new_costs = work
     head, size = 0, count
     while size > 0:
         i = np.int64(queue[head])  # one integer type in all calls: compiled once
@@ -77,7 +86,7 @@ def local_search(p: Any, state: Any, floors: Any, queue: Any, waiting: Any, coun
         size = _wake(p, i, old, queue, waiting, head, size)
 
 
-@inner
+@bare
 def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int) -> int:
     """Queue node ``i``, its neighbours, and all nodes with the right node of ``a`` unless -1."""
     n = len(queue)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eutely.arrays import pair_cost
-from eutely.kernel import inner
+from eutely.kernel import bare, inner
 from eutely.solver.state import change
 
 
@@ -51,7 +51,7 @@ def merge(p: Any, state: Any, other: Any, changed: Any) -> int:
     return count
 
 
-@inner
+@bare
 def _root(parent: Any, i: Any) -> Any:
     while parent[i] != i:
         parent[i] = parent[parent[i]]
@@ -84,7 +84,7 @@ def _parts(p: Any, state: Any, other: Any) -> Any:
     return part, count
 
 
-@inner
+@bare
 def _cost(p: Any, a: Any, b: Any) -> float:
     return pair_cost(p, a, b) if a >= 0 and b >= 0 else 0.0
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eutely.arrays import Arrays
+from eutely.arrays import Arrays, total_cost
 from eutely.errors import ProblemError
 from eutely.problem import PairProblem
 from eutely.solver.dual import lower_bound
@@ -38,8 +38,8 @@ class Effort(NamedTuple):
     steps
         Frank-Wolfe steps from each start.
     starts
-        1: from the barycentre of the candidates; 2: also from a linear assignment; 3: if nodes
-        stay unmatched, also from the barycentre with a bonus for matching.
+        1: from the barycentre of the candidates; if nodes stay unmatched, 2: also from a linear
+        assignment; 3: also from the barycentre with a bonus for matching.
     rounds
         fusion rounds at most.
     patience
@@ -70,7 +70,7 @@ GAIN = 0.05
 """Smallest decrease of the objective that counts as an improvement, in typical margins to a node's
 next best candidate."""
 
-UNMATCHED_PATIENCE = 24.0
+UNMATCHED_PATIENCE = 14.0
 """Factor on the share of unmatched nodes by which patience grows."""
 
 SMALL, MORE = 50, 3
@@ -160,7 +160,7 @@ def solve(
         sweeps = work.sweeps
     matching = np.full(problem.n_left, -1, dtype=np.int32)
     matching[chosen >= 0] = p.labels[chosen[chosen >= 0]]
-    objective = problem.objective(matching)
+    objective = float(total_cost(p, chosen))
     solved = time.perf_counter()
     # Rounding may lift a tight bound above the objective; the optimum is below both.
     lowest = min(float(lower_bound(p, sweeps)), objective) if bound else None
@@ -215,9 +215,10 @@ def _search(
     search: Search = new_search(p)
     if first is None:
         state: State = from_barycentre(p, search, work.steps, 0.0)
-        if work.starts > 1 and time.perf_counter() < deadline:
+        some_left = bool((state.chosen < 0).any())
+        if work.starts > 1 and some_left and time.perf_counter() < deadline:
             _merge(p, state, search, from_linear(p, search, work.steps))
-        if work.starts > 2 and time.perf_counter() < deadline and (state.chosen < 0).any():
+        if work.starts > 2 and some_left and time.perf_counter() < deadline:
             bonus = STRENGTH * margin(p, state)
             _merge(p, state, search, from_barycentre(p, search, work.steps, bonus))
     else:
@@ -229,7 +230,7 @@ def _search(
     proposal = state
     best, since = np.inf, 0
     for number in range(work.rounds):
-        unmatched = float((state.chosen < 0).mean())
+        unmatched = np.count_nonzero(state.chosen < 0) / len(state.chosen)
         patience = work.patience * (1.0 + UNMATCHED_PATIENCE * unmatched)
         if since > patience or time.perf_counter() >= deadline:
             break

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.kernel import inner, kernel
+from eutely.kernel import bare, inlined, inner, kernel
 
 
 class State(NamedTuple):
@@ -34,22 +34,46 @@ class State(NamedTuple):
     marginal: NDArray[np.float64]
 
 
-@inner
-def add_row(p: Any, a: Any, scale: float, out: Any) -> None:
-    """Add ``scale`` times the quadratic costs of candidate ``a`` to ``out`` (c,)."""
+@inlined
+def shift_row(p: Any, a: Any, b: Any, out: Any) -> None:
+    """Subtract the quadratic costs of candidate ``a`` from ``out`` (c,), and add those of ``b``.
+
+    Both belong to the same left node; -1 stands for none, at most for one of the two. Where tables
+    are full, both rows hold the same candidates of the same neighbours: one pass is enough.
+    """
+    minus, plus = 1.0 if a >= 0 else 0.0, 1.0 if b >= 0 else 0.0
+    a, b = a if a >= 0 else b, b if b >= 0 else a
     if len(p.row_items) == 0:
-        at = np.uint64(p.row_starts[a])  # unsigned: never counted from the end
+        old, new = p.row_starts[a], p.row_starts[b]
         i = p.owners[a]
         for e in range(p.edge_starts[i], p.edge_starts[i + 1]):
-            j = np.uint32(p.edge_ends[e])
-            first = np.uint64(p.starts[j])
-            width = np.uint64(p.starts[j + np.uint32(1)]) - first
-            for b in range(width):
-                out[first + b] += scale * p.values[at + b]
-            at += width
+            first, last = p.starts[p.edge_ends[e]], p.starts[p.edge_ends[e] + 1]
+            width = last - first
+            # Slices: the compiler sees that no index counts from the end.
+            theirs = out[first:last]
+            less, more = p.values[old : old + width], p.values[new : new + width]
+            for k in range(width):
+                theirs[k] += plus * more[k] - minus * less[k]
+            old += width
+            new += width
     else:
         for k in range(p.row_starts[a], p.row_starts[a + 1]):
-            out[np.uint32(p.row_items[k])] += scale * p.values[k]
+            out[np.uint32(p.row_items[k])] -= minus * p.values[k]
+        for k in range(p.row_starts[b], p.row_starts[b + 1]):
+            out[np.uint32(p.row_items[k])] += plus * p.values[k]
+
+
+@bare
+def shift_rows(p: Any, before: Any, after: Any, out: Any) -> None:
+    """Change ``out`` (c,), Q times the matching ``before``, to Q times the matching ``after``.
+
+    Both are (n_left,) int32, the candidate of each left node, or -1; equal on return.
+    """
+    for i in range(len(before)):
+        a, b = np.int64(before[i]), np.int64(after[i])
+        if a != b:
+            shift_row(p, a, b, out)
+            before[i] = after[i]
 
 
 @kernel
@@ -58,29 +82,26 @@ def new_state(p: Any, chosen: Any) -> State:
     marginal = np.empty(len(p.linear))
     for a in range(len(marginal)):
         marginal[a] = p.linear[a]
-    mine = np.empty(len(chosen), dtype=np.int32)
-    for i in range(len(chosen)):
-        mine[i] = chosen[i]
-        if chosen[i] >= 0:
-            add_row(p, np.int64(chosen[i]), 1.0, marginal)
+    mine = np.full(len(chosen), -1, dtype=np.int32)
+    shift_rows(p, mine, chosen, marginal)
     return State(mine, used(p, chosen), marginal)
 
 
-@inner
+@bare
 def change(p: Any, state: Any, i: Any, b: Any) -> None:
     """Let left node ``i`` use candidate ``b``, or none if -1; its right node must be free."""
     a = np.int64(state.chosen[i])
-    if a >= 0:
-        add_row(p, a, -1.0, state.marginal)
-        if state.taken[p.labels[a]] == a:
-            state.taken[p.labels[a]] = -1
+    if a == b:
+        return
+    shift_row(p, a, b, state.marginal)
+    if a >= 0 and state.taken[p.labels[a]] == a:
+        state.taken[p.labels[a]] = -1
     if b >= 0:
-        add_row(p, b, 1.0, state.marginal)
         state.taken[p.labels[b]] = b
     state.chosen[i] = b
 
 
-@inner
+@bare
 def cost_of(p: Any, state: Any) -> float:
     """Return the objective: half of the marginal and half of the linear costs."""
     total = 0.0
@@ -101,15 +122,17 @@ def used(p: Any, chosen: Any) -> Any:
     return taken
 
 
-@inner
+@bare
 def switch(p: Any, state: Any, chosen: Any) -> None:
     """Change ``state`` to the matching ``chosen`` (n_left,) int32."""
     for i in range(len(chosen)):
-        if chosen[i] != state.chosen[i]:
-            change(p, state, np.int64(i), np.int64(-1))
+        a = state.chosen[i]
+        if a >= 0 and chosen[i] != a:
+            state.taken[p.labels[a]] = -1
     for i in range(len(chosen)):
-        if chosen[i] != state.chosen[i]:
-            change(p, state, np.int64(i), np.int64(chosen[i]))
+        if chosen[i] >= 0:
+            state.taken[p.labels[chosen[i]]] = chosen[i]
+    shift_rows(p, state.chosen, chosen, state.marginal)
 
 
 def stream(seed: int, number: int) -> NDArray[np.uint64]:
@@ -123,13 +146,13 @@ def _first_state(seed: int, number: int) -> int:
     return int(np.random.SeedSequence((seed, number)).generate_state(1, np.uint64)[0])
 
 
-@inner
+@bare
 def uniform(state: Any) -> float:
     """Return a random number in [0, 1) and advance ``state``."""
     return float(random_bits(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@inner
+@bare
 def random_bits(state: Any) -> Any:
     """Return 64 random bits, uint64, and advance ``state`` (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
