@@ -66,3 +66,10 @@ def test_what_most_specimens_with_parts_have_is_always_there_while_cells_are_fou
     rare_of_parts, common_of_parts = model_of_cells(partial, settings).background.presence[[7, 5]]
     assert common_of_parts == 1.0
     assert rare_of_parts < 0.3
+
+
+def test_parts_have_no_spurious_nuclei_while_hardly_a_nucleus_is_left_over() -> None:
+    partial = cut(cells_on_a_line(20, 24), 3, 15)
+    uneven = cut(partial, 4, 20)  # some that were taken for whole ones lack an end
+    settings = Config().estimate
+    assert model_of_cells(uneven, settings).background.most == 0

@@ -5,7 +5,7 @@ import pytest
 
 from eutely.config.model import Estimate
 from eutely.errors import AtlasError
-from eutely.estimate import estimate, robust_gaussians
+from eutely.estimate import estimate, joint_gaussians, robust_gaussians
 from eutely.frame import Body
 
 BODY = Body(np.array([10.0, 5.0]), 4.0)
@@ -79,3 +79,18 @@ def test_a_cell_that_nobody_has_is_an_error() -> None:
     places[:, 1] = np.nan
     with pytest.raises(AtlasError, match="at least one specimen"):
         estimate(places, BODY, Estimate())
+
+
+def test_the_prior_counts_for_more_where_few_of_the_parts_show_a_cell() -> None:
+    settings = Estimate(shrinkage=5.0, strength=0.0, fade=50.0)
+    places = cohort(40)
+    same, whole = (joint_gaussians(places, 4.0, settings, partial=p) for p in (True, False))
+    np.testing.assert_allclose(same.predictors, whole.predictors, atol=1e-9)
+    np.testing.assert_allclose(same.conditionals, whole.conditionals, atol=1e-9)
+    places[4:, 6:] = np.nan  # most are cut in front of the last two cells
+    parts = joint_gaussians(places, 4.0, settings, partial=True)
+    as_if_all = joint_gaussians(places, 4.0, settings)
+    # By a prior without correlations, a cell of four specimens is predicted less well.
+    left = [np.trace(joint.conditionals[7]) for joint in (parts, as_if_all)]
+    assert left[0] > 1.5 * left[1]
+    np.testing.assert_allclose(parts.conditionals[0], as_if_all.conditionals[0], atol=0.02)

@@ -61,10 +61,22 @@ def atlas_of(
     )
     atlas = replace(atlas, scale=config.realign.scale)
     if any(cells.parts):
-        atlas = replace(atlas, shown=cells.shown()[used].sum(axis=0))
+        atlas = _of_parts(atlas, cells, config.estimate, used)
     if weights is None:
         return atlas
     return replace(atlas, model="offsets", weights=weights, c0=config.atlas.c0)
+
+
+def _of_parts(atlas: Atlas, cells: Cells, settings: Estimate, used: NDArray[np.bool_]) -> Atlas:
+    """Return an atlas that knows how many of the ``used`` (N,) specimens show each cell."""
+    joint = joint_gaussians(cells.places()[used], cells.body.spacing, settings, partial=True)
+    return replace(
+        atlas,
+        shown=cells.shown()[used].sum(axis=0),
+        neighbours=joint.neighbours,
+        predictors=joint.predictors,
+        conditionals=joint.conditionals,
+    )
 
 
 def estimate(

@@ -41,10 +41,13 @@ class Joint(NamedTuple):
     conditionals: NDArray[np.float64]
 
 
-def joint_gaussians(places: NDArray[np.float64], spacing: float, settings: Estimate) -> Joint:
-    """Estimate what matching needs of an atlas, and no more; parameters: see `estimate`."""
+def joint_gaussians(
+    places: NDArray[np.float64], spacing: float, settings: Estimate, *, partial: bool = False
+) -> Joint:
+    """Estimate what matching needs of an atlas, and no more; parameters: see `displacements`."""
     cells = robust_gaussians(places, settings)
-    return _predicted(cells, displacements(places, cells, spacing, settings), settings)
+    moved = displacements(places, cells, spacing, settings, partial=partial)
+    return _predicted(cells, moved, settings)
 
 
 def independent_gaussians(cells: Gaussians) -> Joint:
@@ -92,21 +95,49 @@ class Displacements(NamedTuple):
 
 
 def displacements(
-    places: NDArray[np.float64], cells: Gaussians, spacing: float, settings: Estimate
+    places: NDArray[np.float64],
+    cells: Gaussians,
+    spacing: float,
+    settings: Estimate,
+    *,
+    partial: bool = False,
 ) -> Displacements:
-    """Return displacements of cells (N, m, 3) from their means; outliers are pulled in."""
+    """Return displacements of cells from their means; outliers are pulled in.
+
+    Parameters
+    ----------
+    places
+        (N, m, 3), where each specimen has each cell; NaN where it has not.
+    cells
+        means and covariances of the places.
+    spacing, settings
+        typical distance of neighbouring cells, and the section ``estimate`` of the configuration.
+    partial
+        whether some specimens show parts of the body. Then the prior counts for more where few
+        specimens show a cell; otherwise as if each cell were seen in all.
+    """
     count = len(places)
     seen = np.isfinite(places[:, :, 0])
     residuals = np.where(seen[:, :, None], places - cells.means, 0.0)
     whitening = np.linalg.inv(np.linalg.cholesky(cells.covariances))
     lengths = np.linalg.norm(np.einsum("mij,nmj->nmi", whitening, residuals), axis=2)
     residuals *= np.minimum(1.0, CLIP / np.maximum(lengths, 1e-12))[:, :, None]
-    # A cell seen in few specimens counts as if it were seen in all: variances stay right.
-    residuals *= np.sqrt(count / np.maximum(seen.sum(axis=0), 1))[None, :, None]
+    counts = np.maximum(seen.sum(axis=0), 1)
+    typical = np.median(cells.covariances, axis=0)
+    if not partial:
+        # A cell seen in few specimens counts as if it were seen in all: variances stay right.
+        residuals *= np.sqrt(count / counts)[None, :, None]
+        own = np.einsum("nmi,nmj->mij", residuals, residuals)
+        own = (own + settings.prior * typical) / (count + settings.prior)
+        by_cell = np.ascontiguousarray(residuals.transpose(1, 0, 2))
+        return _displacements(by_cell, cells, own, spacing, settings)
     own = np.einsum("nmi,nmj->mij", residuals, residuals)
-    own = (own + settings.prior * np.median(cells.covariances, axis=0)) / (count + settings.prior)
-    by_cell = np.ascontiguousarray(residuals.transpose(1, 0, 2))
-    return _displacements(by_cell, cells, own, spacing, settings)
+    own = (own + settings.prior * typical) / (counts + settings.prior)[:, None, None]
+    # Turns the N in the block of two cells into the root of the product of their counts.
+    factors = np.sqrt((settings.shrinkage + count) / (settings.shrinkage + counts))
+    by_cell = np.ascontiguousarray((residuals * factors[None, :, None]).transpose(1, 0, 2))
+    moved = _displacements(by_cell, cells, own, spacing, settings)
+    return moved._replace(roots=moved.roots * factors[:, None, None])
 
 
 def _displacements(

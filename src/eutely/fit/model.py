@@ -27,6 +27,11 @@ SETTLED = 0.5
 """Presence from which a cell counts as one that is always there, while cells are being found in
 parts of the body: what is missing there is rather a cell too many."""
 
+LEFT_OVER = 2.0
+"""Pairs of a missing cell and a spurious nucleus that a part of the body can have, per nucleus that
+the median specimen has left over: its number of nuclei does not show whether it has such pairs, and
+where it may have many, rows of cells are shifted by one."""
+
 
 class Model(NamedTuple):
     """The cells that a specimen is matched with.
@@ -135,13 +140,16 @@ def model_of_cells(
     """
     used = np.ones(len(cells), bool) if chosen is None else cells.enough(chosen)
     places, scores = cells.places()[used], cells.cell_scores()[used]
-    joint = joint_gaussians(places, cells.body.spacing, settings)
+    partial = any(cells.parts)
+    joint = joint_gaussians(places, cells.body.spacing, settings, partial=partial)
     model = joint_model(joint, cells, settings, cells.often(used), cell_means(scores))
-    if not any(cells.parts):
+    if not partial:
         return model
-    presence = model.background.presence
-    presence = np.where(presence >= SETTLED, 1.0, presence)
-    return model._replace(background=model.background._replace(presence=presence))
+    background = model.background
+    presence = np.where(background.presence >= SETTLED, 1.0, background.presence)
+    left = np.median([int((labels < 0).sum()) for labels in cells.labels()])
+    most = min(background.most, LEFT_OVER * float(left))
+    return model._replace(background=background._replace(presence=presence, most=most))
 
 
 def joint_model(

@@ -40,14 +40,13 @@ from eutely.origin import groups_of, origin_of
 from eutely.pose import Oriented, anonymous, oriented, posed
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.pins import Pins, pinned_nuclei, pins_of_specimens
-from eutely.tasks.series import SERIES, by_cell, gain, shifted
+from eutely.tasks.series import SERIES, by_cell, completed, gain, shifted
 
 log = logging.getLogger("eutely")
 
 FOLDS = 5
 """Parts of a series, each annotated by the atlas shifted to the others: no specimen confirms
 itself."""
-
 
 ODD_SHAPE = 0.3
 """Logarithm of a ratio of lengths from which a specimen hardly shows the whole body. In whole worms
@@ -190,6 +189,7 @@ def annotate(
         done = len(tasks)
         for group in shifts:
             own = _of_origin(atlas, origins[group[0]])
+            own = _fit_ends(own, tasks, results, group, executor)
             _fit_series(own, tasks, results, group, executor, always=bool(adapt))
             done += len(group)
             progress("matching", done, total, "by the series")
@@ -234,12 +234,13 @@ def _annotation(
     atlas: Atlas, specimen: Specimen, result: Result, order: NDArray[np.intp]
 ) -> Annotation:
     """Return the annotation of a specimen; doubt about its place is doubt about every nucleus."""
-    weights = rival_weights(result.fit.rivals, result.mirrored_by)
-    nuclei = nucleus_cells(result.fit, trust=trust(result.support), weights=weights)
+    fit = result.fit.among(len(atlas))  # cells that a series added have no number in the atlas
+    weights = rival_weights(fit.rivals, result.mirrored_by)
+    nuclei = nucleus_cells(fit, trust=trust(result.support), weights=weights)
     return replace(
         annotation(atlas, specimen, nuclei, order),
         mirrored=result.mirrored,
-        view=result.fit.part,
+        view=fit.part,
         support=result.support,
     )
 
@@ -341,6 +342,25 @@ def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32]
         return result._replace(fit=fit, support=support(model, fit, result.points))
     placed = replace(result.posed, poses=(result.fit.warped,))
     return result._replace(fit=fit_specimen(atlas, model, placed, pins))
+
+
+def _fit_ends(
+    atlas: Atlas,
+    tasks: Sequence[Task],
+    results: list[Result],
+    group: Sequence[int],
+    executor: Executor,
+) -> Atlas:
+    """Fit a series again with the cells that the atlas lacks; return the atlas with them."""
+    more = completed(atlas, [results[number].fit for number in group])
+    if len(more) > len(atlas):
+        log.info("%d cells that the atlas lacks at the ends of the body", len(more) - len(atlas))
+        wider = (results[n]._replace(fit=results[n].fit.among(len(more))) for n in group)
+        items = [(result, tasks[n].pins) for result, n in zip(wider, group, strict=True)]
+        fits = executor.map(_fit_again, items, shared=(more, _model(more)))
+        for number, result in zip(group, fits, strict=True):
+            results[number] = result
+    return more
 
 
 def _fit_series(

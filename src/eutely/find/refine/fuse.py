@@ -42,7 +42,8 @@ def from_target(cells: Cells, target: int, settings: Estimate, executor: Executo
     The cells are new: all that they take over from ``cells`` is how much each may vary. Cells that
     the target lacks are added where they are expected in it.
     """
-    joint = joint_gaussians(cells.places(), cells.body.spacing, settings)
+    partial = any(cells.parts)
+    joint = joint_gaussians(cells.places(), cells.body.spacing, settings, partial=partial)
     nuclei = cells.nuclei[target]
     unknown = nuclei < 0
     lacking = unknown & ~_in_doubt(cells, target)

@@ -57,7 +57,7 @@ def grown(cells: Cells, settings: Estimate, share: float) -> Cells:
     if any(cells.parts):
         along = [warped[nuclei, 0] for warped, nuclei in zip(cells.warped, spare, strict=True)]
         needed = np.maximum(share * _showing(cells, np.concatenate(along)), 2.0)
-    added = _clusters(points, owners, needed)
+    added = clusters(points, owners, needed)
     columns = np.full((len(cells), len(added)), UNMATCHED, np.int32)
     for column, members in enumerate(added):
         columns[owners[members], column] = numbers[members]
@@ -101,7 +101,7 @@ def _showing(cells: Cells, along: NDArray[np.float64]) -> NDArray[np.int64]:
     return counts
 
 
-def _clusters(
+def clusters(
     points: NDArray[np.float64], owners: NDArray[np.intp], needed: NDArray[np.float64]
 ) -> list[NDArray[np.intp]]:
     """Return sets of points, at most one of each owner, from the densest place on.

@@ -59,7 +59,8 @@ def resplit(
     """Return cells of which confusable ones were split again, and how many groups changed."""
     cells = warped_to_mean(cells, settings)
     places = cells.places()
-    joint = joint_gaussians(places, cells.body.spacing, settings)
+    partial = any(cells.parts)
+    joint = joint_gaussians(places, cells.body.spacing, settings, partial=partial)
     means, covariances = joint.cells
     field = Field(means, joint.neighbours, joint.predictors, centres_of(joint.conditionals))
     items = list(zip(cells.warped, cells.labels(), strict=True))
