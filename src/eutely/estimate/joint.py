@@ -22,11 +22,9 @@ from eutely.kernel import inlined, inner, kernel
 CLIP = 5.0
 """Residuals beyond so many standard deviations are pulled in before they are correlated."""
 
-
 KEPT = 64
 """Covariances with others that are kept for each cell; those with cells farther off are computed
 again where they are needed."""
-
 
 NARROW = 0.02
 """Share of a distance to which it is computed how far off correlated cells can be."""
@@ -123,16 +121,13 @@ def displacements(
     lengths = np.linalg.norm(np.einsum("mij,nmj->nmi", whitening, residuals), axis=2)
     residuals *= np.minimum(1.0, CLIP / np.maximum(lengths, 1e-12))[:, :, None]
     counts = np.maximum(seen.sum(axis=0), 1)
-    typical = np.median(cells.covariances, axis=0)
     if not partial:
         # A cell seen in few specimens counts as if it were seen in all: variances stay right.
         residuals *= np.sqrt(count / counts)[None, :, None]
-        own = np.einsum("nmi,nmj->mij", residuals, residuals)
-        own = (own + settings.prior * typical) / (count + settings.prior)
-        by_cell = np.ascontiguousarray(residuals.transpose(1, 0, 2))
-        return _displacements(by_cell, cells, own, spacing, settings)
+        counts = np.full_like(counts, count)
     own = np.einsum("nmi,nmj->mij", residuals, residuals)
-    own = (own + settings.prior * typical) / (counts + settings.prior)[:, None, None]
+    own += settings.prior * np.median(cells.covariances, axis=0)
+    own /= (counts + settings.prior)[:, None, None]
     # Turns the N in the block of two cells into the root of the product of their counts.
     factors = np.sqrt((settings.shrinkage + count) / (settings.shrinkage + counts))
     by_cell = np.ascontiguousarray((residuals * factors[None, :, None]).transpose(1, 0, 2))
@@ -157,9 +152,8 @@ def _displacements(
 
 def _predicted(cells: Gaussians, moved: Displacements, settings: Estimate) -> Joint:
     """Regress each cell on those that are most correlated with it."""
-    most = min(settings.neighbours, len(cells.means) - 1)
-    chosen, starts, near, blocks, _ = _predictive(moved, most)
-    return Joint(cells, chosen, *_regression(moved, chosen, starts, near, blocks))
+    chosen, *near, _ = _predictive(moved, min(settings.neighbours, len(cells.means) - 1))
+    return Joint(cells, chosen, *_regression(moved, chosen, *near))
 
 
 def _square_roots(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -171,8 +165,8 @@ def _square_roots(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 @inner
 def block(moved: Any, i: Any, j: Any, out: Any) -> None:
     """Write the joint covariance of two cells to ``out`` (3, 3)."""
-    strength, length, fade = moved.weights[0], moved.weights[1], moved.weights[2]
-    shrinkage = moved.weights[3]
+    strength, length = moved.weights[0], moved.weights[1]
+    fade, shrinkage = moved.weights[2], moved.weights[3]
     squared = 0.0
     for a in range(3):
         squared += (moved.grid.points[i, a] - moved.grid.points[j, a]) ** 2
@@ -350,7 +344,7 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
     for i in range(m):
         block(moved, i, i, own[i])
     others = np.empty((3 * k, 3 * k))
-    cross = np.empty((3 * k, 3))
+    cross = np.empty((3, 3 * k))
     weights = np.empty((3 * k, 3))
     out = np.empty((1, 3, 3))
     rest = np.empty((3, 3))
@@ -358,15 +352,15 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
     for i in range(m):
         for p in range(k):
             place[chosen[i, p]] = p
-            cross[3 * p, 0] = np.nan  # not known yet
+            cross[0, 3 * p] = np.nan  # not known yet
         for at in range(starts[i], starts[i + 1]):
             if place[near[at]] >= 0:
-                _put_transposed(cross, 3 * place[near[at]], blocks, at)
+                _put(cross, 0, 3 * place[near[at]], blocks, at)
         for p in range(k):
             j = np.int64(chosen[i, p])
-            if np.isnan(cross[3 * p, 0]):
+            if np.isnan(cross[0, 3 * p]):
                 block(moved, i, j, out[0])
-                _put_transposed(cross, 3 * p, out, 0)
+                _put(cross, 0, 3 * p, out, 0)
             for q in range(p + 1, k):
                 others[3 * p, 3 * q] = np.nan
             _put(others, 3 * p, 3 * p, own, j)
@@ -381,13 +375,13 @@ def _regression(moved: Any, chosen: Any, starts: Any, near: Any, blocks: Any) ->
             place[chosen[i, p]] = -1
         for a in range(3 * k):
             for b in range(3):
-                weights[a, b] = cross[a, b]
+                weights[a, b] = cross[b, a]
         solve_positive(others, weights)
         for a in range(3):
             for b in range(3):
                 rest[a, b] = own[i, a, b]
                 for c in range(3 * k):
-                    rest[a, b] -= weights[c, a] * cross[c, b]
+                    rest[a, b] -= weights[c, a] * cross[b, c]
         for p in range(k):
             for a in range(3):
                 for b in range(3):
@@ -404,11 +398,3 @@ def _put(matrix: Any, row: Any, column: Any, values: Any, at: Any) -> None:
     for a in range(3):
         for b in range(3):
             matrix[row + a, column + b] = values[at, a, b]
-
-
-@inlined
-def _put_transposed(columns: Any, row: Any, values: Any, at: Any) -> None:
-    """Copy ``values[at]`` (3, 3), transposed, into three columns."""
-    for a in range(3):
-        for b in range(3):
-            columns[row + a, b] = values[at, b, a]
