@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.kernel import bare, inlined, inner, kernel
+from eutely.kernel import bare, inner, kernel
 
 
 class State(NamedTuple):
@@ -34,7 +34,7 @@ class State(NamedTuple):
     marginal: NDArray[np.float64]
 
 
-@inlined
+@bare
 def shift_row(p: Any, a: Any, b: Any, out: Any) -> None:
     """Subtract the quadratic costs of candidate ``a`` from ``out`` (c,), and add those of ``b``.
 
