@@ -143,7 +143,9 @@ def pairs_beyond(
     points = np.empty(4 * n + 64, np.int32)
     squares = np.empty(4 * n + 64)
     listed = np.full(count, -1, np.int32)
-    highest = values.max()
+    highest = -np.inf
+    for k in range(n):
+        highest = max(highest, values[k])
     # A cost below a sum of two levels is a square below a product of their powers, which takes no
     # logarithm for each pair.
     powers = np.empty(n)
