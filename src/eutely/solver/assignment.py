@@ -68,14 +68,16 @@ class _Priced(NamedTuple):
     costs: NDArray[np.float64]
     gains: NDArray[np.float64]
 
-    def extended(self, more: _Priced) -> _Priced:
+    def extended(self, more: list[_Priced]) -> _Priced:
         """Return these and more pairs of the same centres."""
-        owners = np.concatenate([self.owners, more.owners])
+        every = [self, *more]
+        owners = np.concatenate([pairs.owners for pairs in every])
         order = np.argsort(owners, kind="stable")
-        points = np.concatenate([self.near.points, more.near.points])[order]
-        near = Candidates(self.near.starts + more.near.starts, points)
-        rest = [np.concatenate(both)[order] for both in zip(self[2:], more[2:], strict=True)]
-        return _Priced(near, owners[order], *rest)
+        points = np.concatenate([pairs.near.points for pairs in every])[order]
+        starts = np.sum([pairs.near.starts for pairs in every], axis=0, dtype=np.int32)
+        columns = zip(*(pairs[2:] for pairs in every), strict=True)
+        rest = [np.concatenate(values)[order] for values in columns]
+        return _Priced(Candidates(starts, points), owners[order], *rest)
 
     def subset(self, kept: NDArray[np.bool_]) -> _Priced:
         """Return the pairs that are ``kept`` (c,)."""
@@ -148,16 +150,17 @@ def proved(
         chosen, u = lap_sparse(near.starts, near.points, owners, columns, items, pairs.gains, v)
         # By how much the cost of a place may exceed the height of the centre for a better pair.
         spare, values = np.where(free, c0 + centres.heights + u, -np.inf), v - least
-        known = len(near.points)
+        better = []
         for more in risen(search, (last_spare, last_values), (spare, values), near):
             others = priced(*more)
             excess = others.gains - u[others.owners] - v[others.near.points]
             worth = np.zeros(m, bool)
             worth[others.owners[excess < -ROUNDING * (1 + np.abs(others.gains))]] = True
             if worth.any():
-                pairs = pairs.extended(others.subset(worth[others.owners] & (excess < CLOSE)))
-        if len(pairs.near.points) == known:
+                better.append(others.subset(worth[others.owners] & (excess < CLOSE)))
+        if not better:
             break
+        pairs = pairs.extended(better)
         last_spare, last_values = spare, values
     matched = chosen >= 0
     partners = np.full(m, -1, np.int32)
