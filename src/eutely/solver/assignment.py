@@ -74,7 +74,7 @@ class _Priced(NamedTuple):
         owners = np.concatenate([pairs.owners for pairs in every])
         order = np.argsort(owners, kind="stable")
         points = np.concatenate([pairs.near.points for pairs in every])[order]
-        starts = np.sum([pairs.near.starts for pairs in every], axis=0, dtype=np.int32)
+        starts = np.asarray(sum(pairs.near.starts for pairs in every), dtype=np.int32)
         columns = zip(*(pairs[2:] for pairs in every), strict=True)
         rest = [np.concatenate(values)[order] for values in columns]
         return _Priced(Candidates(starts, points), owners[order], *rest)
