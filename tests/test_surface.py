@@ -221,7 +221,7 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     decorators = [one.func if isinstance(one, ast.Call) else one for one in function.decorator_list]
-    marks = ("kernel", "inner", "inlined")
+    marks = ("kernel", "inner", "inlined", "bare")
     return any(isinstance(one, ast.Name) and one.id in marks for one in decorators)
 
 
