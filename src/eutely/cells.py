@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.frame import Body, Points
-from eutely.geometry import between_ends, in_view
+from eutely.geometry import between_ends, in_view, median_places
 from eutely.specimen import UNMATCHED
 
 FEWEST_TO_ESTIMATE = 2
@@ -66,7 +66,7 @@ class Cells:
         table = np.ones((len(self), self.count))
         seen = self.seen() > 0
         if any(self.parts):
-            means = np.nanmedian(self.places()[:, seen], axis=0)
+            means = median_places(self.places()[:, seen])
             for number in np.flatnonzero(self.parts).tolist():
                 nuclei, points = self.nuclei[number][seen], self.warped[number]
                 inside = between_ends(means, points, self.body.spacing)

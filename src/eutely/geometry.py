@@ -30,6 +30,18 @@ def spacing(points: NDArray[np.float64]) -> float:
     return float(np.median(neighbour_distances(points)))
 
 
+def median_places(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (m, d), where most of N specimens have each cell: (N, m, d), NaN left out.
+
+    The values of `numpy.nanmedian`, which takes ten times as long.
+    """
+    ascending = np.sort(np.moveaxis(places, 0, -1), axis=-1)  # NaN is sorted to the end
+    counts = np.isfinite(ascending).sum(axis=-1, keepdims=True)
+    middle = [np.maximum(at, 0) // 2 for at in (counts - 1, counts)]
+    low, high = (np.take_along_axis(ascending, at, axis=-1)[..., 0] for at in middle)
+    return np.asarray((low + high) / 2)
+
+
 def neighbour_distances(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (n,), the distance of each point (n, 3) to its nearest neighbour; n >= 2."""
     distances, _ = KDTree(points).query(points, [2])

@@ -15,6 +15,7 @@ from eutely.agreement import FEWEST_MATCHES as FEWEST_SCORED
 from eutely.agreement import GRADIENT, PRIOR
 from eutely.align.affine import FEWEST_MATCHES, Map
 from eutely.frame import Points
+from eutely.geometry import median_places
 from eutely.informative import informative
 
 ROUNDS = 5
@@ -71,7 +72,7 @@ def _mean(places: NDArray[np.float64], maps: list[Map | None]) -> NDArray[np.flo
     moved = np.array([points @ fit[0].T + fit[1] for points, fit in rows if fit is not None])
     known = np.isfinite(moved[:, :, 0]).any(axis=0)
     mean = np.full(places.shape[1:], np.nan)
-    mean[known] = np.nanmedian(moved[:, known], axis=0)
+    mean[known] = median_places(moved[:, known])
     return mean
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.config.model import Estimate
+from eutely.geometry import median_places
 from eutely.kernel import kernel
 
 REWEIGHTINGS = 8
@@ -31,7 +32,7 @@ def robust_gaussians(values: NDArray[np.float64], settings: Estimate) -> Gaussia
     filled = np.where(known[:, :, None], values, 0.0)
     counts = known.sum(axis=0)
     start = np.zeros(values.shape[1:])
-    start[counts > 0] = np.nanmedian(values[:, counts > 0], axis=0)
+    start[counts > 0] = median_places(values[:, counts > 0])
     residuals = np.where(known[:, :, None], filled - start, 0.0)
     # A cell that was seen once says nothing about how cells vary.
     telling = known & (counts > 1) if (counts > 1).any() else known

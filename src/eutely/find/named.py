@@ -24,7 +24,7 @@ from eutely.find.found import Found, Labels
 from eutely.find.learn.study import Study, optimise
 from eutely.fit.quadratic import problem_of
 from eutely.frame import Body, Frame, Points
-from eutely.geometry import spacing
+from eutely.geometry import median_places, spacing
 from eutely.learned import Trial
 from eutely.pose import orient
 from eutely.solver import solve
@@ -107,7 +107,7 @@ def _by_shared(frame: Frame, nuclei: tuple[NDArray[np.int32], ...]) -> Cells:
     aligned = [here @ m.T + shift for here, (m, shift) in zip(points, fits, strict=True)]
     known = np.array([_places(*row) for row in zip(aligned, nuclei, strict=True)])
     known = known[:, np.isfinite(known[:, :, 0]).any(axis=0)]
-    pose = orient(Specimen.from_arrays("mean", np.nanmedian(known, axis=0)))[0]
+    pose = orient(Specimen.from_arrays("mean", median_places(known)))[0]
     matrix, shift = pose.affine()
     posed = tuple(here @ matrix.T + shift for here in aligned)
     distance = float(np.median([spacing(here) for here in posed]))

@@ -15,6 +15,7 @@ from eutely.cells import Cells
 from eutely.config.model import Estimate, Refine
 from eutely.estimate import robust_gaussians
 from eutely.find.refine.merge import merged
+from eutely.geometry import median_places
 from eutely.solver.softassign import centres_of
 from eutely.specimen import UNMATCHED
 
@@ -79,7 +80,7 @@ def _without_strays(
     """
     often = cells.often()
     usual = np.flatnonzero(often >= np.median(often) / 2)
-    means = np.nanmedian(cells.places()[:, usual], axis=0) @ whitening.T
+    means = median_places(cells.places()[:, usual]) @ whitening.T
     kept = []
     for warped, nuclei, numbers in zip(cells.warped, cells.nuclei, spare, strict=True):
         lacking = nuclei[usual] < 0

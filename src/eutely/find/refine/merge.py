@@ -18,6 +18,7 @@ from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, robust_gaussians
 from eutely.features import discriminating_scores
 from eutely.fit.rates import START, Background, student_constant
+from eutely.geometry import median_places
 from eutely.solver.softassign import centres_of, squared_distances
 
 log = logging.getLogger("eutely")
@@ -70,16 +71,14 @@ def _rarely_together(cells: Cells) -> NDArray[np.int64]:
     seen = np.array(cells.nuclei) >= 0
     counts = seen.sum(axis=0)
     there = np.flatnonzero(counts > 0)
-    means = np.nanmedian(cells.places()[:, there], axis=0)
+    means = median_places(cells.places()[:, there])
     near = KDTree(means).query_pairs(REACH * cells.body.spacing, output_type="ndarray")
     pairs = there[near.astype(np.int64)]
-    rows = []
-    for first, second in pairs[np.lexsort(pairs.T[::-1])]:
-        pair = (first, second) if counts[first] >= counts[second] else (second, first)
-        together = int((seen[:, first] & seen[:, second]).sum())
-        if together <= RARELY * counts[pair[1]]:
-            rows.append(pair)
-    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+    pairs = pairs[np.lexsort(pairs.T[::-1])]
+    fewer = counts[pairs[:, 0]] < counts[pairs[:, 1]]
+    pairs[fewer] = pairs[fewer, ::-1]
+    together = (seen[:, pairs[:, 0]] & seen[:, pairs[:, 1]]).sum(axis=0)
+    return np.asarray(pairs[together <= RARELY * counts[pairs[:, 1]]])
 
 
 def _gains(cells: Cells, pairs: NDArray[np.int64], settings: Estimate) -> NDArray[np.float64]:

@@ -46,11 +46,23 @@ WARM = (1.4, 1.0, 1.0, 1.0)
 """Temperatures at which the confusion of cells is measured."""
 
 
-class _Group(NamedTuple):
-    """A few cells (c,) and where specimens have them: (N, c, 3 + f) with f scores of features."""
+class _Cohort(NamedTuple):
+    """All cells of N specimens, of which small groups are split again.
 
-    cells: NDArray[np.int64]
+    Attributes
+    ----------
+    places, displaced
+        (N, m, 3), where specimens have the cells, NaN for no nucleus; and how far off the mean, 0.
+    scores
+        (N, m, f), discriminating features.
+    field
+        cells given their neighbours.
+    """
+
     places: NDArray[np.float64]
+    displaced: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    field: Field
 
 
 def resplit(
@@ -70,23 +82,20 @@ def resplit(
     scores = discriminating_scores(cells.cell_scores())
     prior = block_diag(np.median(covariances, axis=0), np.eye(scores.shape[2]))
     templates = np.random.default_rng(seed).permutation(len(cells))[:TEMPLATES]
-    displaced = np.nan_to_num(places - means)
-    groups = [
-        _group(places, displaced, scores, field, numbers)
-        for numbers in _groups(confusion, len(cells))
-    ]
-    shared = (prior, settings.prior, settings.freedom, templates)
+    cohort = _Cohort(places, np.nan_to_num(places - means), scores, field)
+    groups = _groups(confusion, len(cells))
+    shared = (cohort, prior, settings.prior, settings.freedom, templates)
     solutions = list(executor.map(_split, groups, shared=shared))
     nuclei = np.array(cells.nuclei)
     used: set[int] = set()
     changed = 0
     for number in np.argsort([-gain for gain, _ in solutions], kind="stable"):
         gain, orders = solutions[number]
-        members = groups[number].cells
-        if gain < GAIN or used & set(members.tolist()):
+        if gain < GAIN or used & set(groups[number]):
             continue
-        used |= set(members.tolist())
+        used |= set(groups[number])
         changed += 1
+        members = np.array(groups[number])
         for row, order in zip(nuclei, orders, strict=True):
             row[members] = row[members[order]]
     return cells.with_nuclei(nuclei), changed
@@ -120,37 +129,35 @@ def _groups(confusion: csr_array, count: int) -> list[tuple[int, ...]]:
     return [*sorted(pairs), *sorted(triples)]
 
 
-def _group(
-    places: NDArray[np.float64],
-    displaced: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    field: Field,
-    cells: tuple[int, ...],
-) -> _Group:
-    """Take a group's places, without the displacement that its surroundings share, and scores."""
-    group = np.array(cells, dtype=np.int64)
-    shift = np.zeros((len(places), 3))
+def _places_of(cohort: _Cohort, cells: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return (N, c, 3 + f), places of a few cells, and their scores.
+
+    The displacement that their surroundings share is subtracted.
+    """
+    group, field = np.array(cells, dtype=np.int64), cohort.field
+    shift = np.zeros((len(cohort.places), 3))
     for cell in group:
         outside = ~np.isin(field.neighbours[cell], group)
         near = field.neighbours[cell][outside]
         predictors = field.predictors[cell][outside]
-        shift += np.einsum("kij,nkj->ni", predictors, displaced[:, near]) / len(group)
-    here = places[:, group] - shift[:, None]
-    return _Group(group, np.concatenate([here, scores[:, group]], axis=2))
+        shift += np.einsum("kij,nkj->ni", predictors, cohort.displaced[:, near]) / len(group)
+    here = cohort.places[:, group] - shift[:, None]
+    return np.concatenate([here, cohort.scores[:, group]], axis=2)
 
 
 def _split(
+    cohort: _Cohort,
     prior: NDArray[np.float64],
     weight: float,
     freedom: float,
     templates: NDArray[np.int64],
-    group: _Group,
+    cells: tuple[int, ...],
 ) -> tuple[float, NDArray[np.int64]]:
-    """Return what the best orders gain, and the order (N, c) of the group in each specimen."""
-    count = len(group.cells)
-    orders = np.array(list(permutations(range(count))), dtype=np.int64)
-    whole = np.asarray(np.isfinite(group.places).all(axis=(1, 2)))
-    chosen = np.zeros(len(group.places), dtype=np.int64)
+    """Return what the best orders gain, and the order (N, c) of a few cells in each specimen."""
+    places = _places_of(cohort, cells)
+    orders = np.array(list(permutations(range(len(cells)))), dtype=np.int64)
+    whole = np.asarray(np.isfinite(places).all(axis=(1, 2)))
+    chosen = np.zeros(len(places), dtype=np.int64)
     if whole.sum() < 2:
         return 0.0, orders[chosen]
     # Specimens that lack a cell of the group keep the order they have.
@@ -158,10 +165,10 @@ def _split(
     start = number[templates[whole[templates]]]
     whitening = np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(2 * prior)))
     gain, best = _best_orders(
-        np.ascontiguousarray(group.places[whole]),
+        np.ascontiguousarray(places[whole]),
         orders,
         start,
-        np.kron(np.eye(count), prior),
+        np.kron(np.eye(len(cells)), prior),
         weight,
         freedom,
         whitening,
