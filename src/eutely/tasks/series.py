@@ -1,4 +1,4 @@
-"""What the specimens of one series tell about an atlas: where its cells are, and which it lacks.
+"""What the specimens of one series tell: handedness, where cells are, which an atlas lacks.
 
 A series is what one laboratory prepares and images in one way, see `eutely.origin`. Specimens of no
 known origin are candidates for one series, and the data decide.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,12 @@ from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
 from eutely.estimate.origins import blended_scores
 from eutely.find.refine.grow import clusters
-from eutely.fit.evidence import surprise
+from eutely.fit.choose import CLEAR
+from eutely.fit.evidence import EXCHANGED, PLACED, is_mirrored, surprise
+from eutely.fit.handedness import hand_evidence, mirror_probabilities
 from eutely.fit.model import Model
-from eutely.fit.place import Fit
-from eutely.frame import Points
+from eutely.fit.place import Fit, Rival
+from eutely.frame import Points, Posed
 from eutely.solver.softassign import centres_of
 
 PRIOR = 5.0
@@ -37,6 +39,76 @@ LACKING, SELDOM = 0.3, 0.5
 """Share of the whole specimens of a series that must have a nucleus at one place, and no cell for
 it, for a cell that the atlas lacks there; and share of the specimens of the atlas from which on a
 place was shown so often that no cell is lacking."""
+
+
+FOLDS = 5
+"""Parts of a series, each annotated by the atlas shifted to the others: no specimen confirms
+itself."""
+
+
+class Result(NamedTuple):
+    """One specimen and its fit to the atlas.
+
+    Attributes
+    ----------
+    posed
+        the specimen in its poses.
+    points
+        (n, 3), straight, in its own unit.
+    fit
+        to the atlas.
+    support
+        of the fit, see `eutely.fit.evidence.support`; None where not known.
+    mirrored_by
+        probability that it is a mirror image, by its series; None where it is clear.
+    """
+
+    posed: Posed
+    points: Points
+    fit: Fit
+    support: float | None
+    mirrored_by: float | None = None
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the specimen is a mirror image of the atlas."""
+        return is_mirrored(self.points, self.fit.warped)
+
+    def as_rival(self) -> Rival:
+        """Return the fit as one of several; its cost matters beside others of its handedness."""
+        return Rival(self.fit.cells, self.mirrored, 0.0)
+
+
+def settle_hands(
+    results: list[Result], group: Sequence[int], known: tuple[int, int], *, every: bool
+) -> dict[int, bool]:
+    """Settle the handedness of a series; return that of the specimens to fit again.
+
+    These are ``every`` one where something is known of their origin, and otherwise those that have
+    the other handedness by the series. The handedness itself is found by the atlas of all origins:
+    names of one origin may be exchanged between left and right. ``known`` counts specimens of the
+    same origin that the atlas is of, as they were and mirrored.
+    """
+    evidence = [
+        hand_evidence(
+            results[number].fit,
+            mirrored=results[number].mirrored,
+            placed=(results[number].support or 0.0) > PLACED,
+        )
+        for number in group
+    ]
+    chances = mirror_probabilities(np.array(evidence), known)
+    again = {}
+    for number, chance in zip(group, chances.tolist(), strict=True):
+        result = results[number]
+        mirrored = result.mirrored if result.fit.mirror is None else chance > 0.5
+        if every or mirrored != result.mirrored:
+            again[number] = mirrored
+        if result.fit.mirror is not None:
+            if abs(result.fit.mirror) < CLEAR:
+                chance = float(np.clip(chance, EXCHANGED, 1 - EXCHANGED))
+            results[number] = result._replace(mirrored_by=chance)
+    return again
 
 
 def completed(atlas: Atlas, fits: Sequence[Fit]) -> Atlas:
