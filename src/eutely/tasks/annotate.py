@@ -37,8 +37,12 @@ from eutely.tasks.series import (
     by_cell,
     completed,
     gain,
+    is_whole,
+    matched_together,
+    outnumber,
     settle_hands,
     shifted,
+    support_gain,
 )
 
 log = logging.getLogger("eutely")
@@ -152,7 +156,8 @@ def annotate(
         for group in shifts:
             own = _of_origin(atlas, origins[group[0]])
             own = _fit_ends(own, tasks, results, group, executor)
-            _fit_series(own, tasks, results, group, executor, always=bool(adapt))
+            alike = _fit_series(own, tasks, results, group, executor, always=bool(adapt))
+            _fit_together(own, tasks, results, group, alike, executor)
             done += len(group)
             progress("matching", done, total, "by the series")
     annotations = {
@@ -301,13 +306,14 @@ def _fit_series(
     executor: Executor,
     *,
     always: bool,
-) -> None:
+) -> set[int]:
     """Fit specimens of one series by the atlas shifted to where the others have its cells.
 
     Other hands, media or microscopes move cells systematically. Unless it is to be done ``always``,
     a specimen keeps its fit where the shift, which others show, makes it less likely: then it is of
-    another series.
+    another series. Returns those that were fitted again.
     """
+    alike = set()
     before = [results[number] for number in group]
     places = np.stack([by_cell(result.fit, result.fit.warped) for result in before])
     scores = np.stack([by_cell(result.fit, result.fit.scores) for result in before])
@@ -325,3 +331,32 @@ def _fit_series(
         fits = executor.map(_fit_again, items, shared=(moved, by_series))
         for at, result in zip(inside, fits, strict=True):
             results[group[at]] = result
+            alike.add(group[at])
+    return alike
+
+
+def _fit_together(
+    atlas: Atlas,
+    tasks: Sequence[Task],
+    results: list[Result],
+    group: Sequence[int],
+    alike: set[int],
+    executor: Executor,
+) -> None:
+    """Fit whole specimens of a series by each other, where an atlas of parts knows less than they.
+
+    Cells that are split again are others in all specimens, so most of them must be likelier, held
+    out. A specimen keeps its fit where it has pins, or would not be placed any more, or is neither
+    likelier nor among those ``alike`` by `_fit_series`: then it is of another series.
+    """
+    whole = [number for number in group if is_whole(results[number])]
+    before = [results[number] for number in whole]
+    if not outnumber(atlas, before):
+        return
+    after = matched_together(atlas, before, executor)
+    gains = np.array([support_gain(*pair) for pair in zip(before, after, strict=True)])
+    if np.median(gains) <= 0:
+        return
+    for number, result, gained in zip(whole, after, gains.tolist(), strict=True):
+        if is_whole(result) and tasks[number].pins is None and (gained > 0 or number in alike):
+            results[number] = result
