@@ -7,6 +7,7 @@ worm or so (30), with ``--all`` all of them.
     python benchmarks/views.py --all
     python benchmarks/views.py --train       train worms by an atlas of others
     python benchmarks/views.py --cohorts "half mirrored" windows     builds without names
+    python benchmarks/views.py --cohorts windows --train --seed 1    the other train worms by it
 """
 
 import argparse
@@ -42,6 +43,9 @@ WINDOWS = {
 
 TRAIN = 60
 """Train worms of the atlas by which the others are annotated: no test worm is looked at."""
+
+CUT = 40
+"""Train worms that are cut to windows to build from; the others are whole and name no cell."""
 
 KINDS = ("as they are", "mirrored", *WINDOWS, "any third")
 
@@ -122,10 +126,11 @@ def doubtful(atlas: Atlas, worm: Specimen) -> dict[str, dict[str, object]]:
     return result
 
 
-def half_mirrored() -> tuple[list[Specimen], list[bool]]:
+def half_mirrored(seed: int = 0) -> tuple[list[Specimen], list[bool]]:
     """Return train100 with a random half mirrored, and which."""
     specimens = sorted(worms("train100"), key=lambda worm: worm.name)
-    hands = np.random.default_rng(0).permutation(np.arange(len(specimens)) % 2 == 1).tolist()
+    chance = np.random.default_rng(seed)
+    hands = chance.permutation(np.arange(len(specimens)) % 2 == 1).tolist()
     images = [
         replace(one, centroids=one.centroids * [1.0, 1.0, -1.0]) if hand else one
         for one, hand in zip(specimens, hands, strict=True)
@@ -133,15 +138,25 @@ def half_mirrored() -> tuple[list[Specimen], list[bool]]:
     return images, hands
 
 
-def windowed(count: int = 40) -> tuple[list[Specimen], list[bool]]:
+def of_train(seed: int, count: int = CUT) -> tuple[list[Specimen], list[Specimen]]:
+    """Return train worms to cut, and the others; the first ones by name for the seed 0."""
+    ranked = sorted(worms("train100"), key=lambda worm: worm.name)
+    order = np.arange(len(ranked))
+    if seed:
+        order = np.random.default_rng(seed).permutation(order)
+    chosen, others = np.sort(order[:count]), np.sort(order[count:])
+    return [ranked[at] for at in chosen], [ranked[at] for at in others]
+
+
+def windowed(seed: int = 0) -> tuple[list[Specimen], list[bool]]:
     """Return train worms, each cut to a random window of 60 to 100% of its length."""
     cut = []
-    for number, one in enumerate(sorted(worms("train100"), key=lambda worm: worm.name)[:count]):
-        random = np.random.default_rng(number)
+    for number, one in enumerate(of_train(seed)[0]):
+        random = np.random.default_rng(1000 * seed + number)
         length = random.uniform(0.6, 1.0)
         start = random.uniform(0.0, 1.0 - length)
         cut.append(window(one, start, start + length))
-    return cut, [False] * count
+    return cut, [False] * len(cut)
 
 
 def settled_frame(specimens: list[Specimen]) -> Frame:
@@ -158,12 +173,13 @@ COHORTS = {"half mirrored": half_mirrored, "windows": windowed}
 """Cohorts to build from without names; bars 0.960 and every mirrored worm found, and 0.95."""
 
 
-def build_row(kind: str, *, quick: bool) -> dict[str, object]:
+def build_row(kind: str, seed: int, *, quick: bool, train: bool) -> dict[str, object]:
     """Return how well an atlas of such a cohort names whole worms, and what the build found.
 
-    ``quick`` settles handedness alone, without the build.
+    ``quick`` settles handedness alone, without the build; ``train`` names the train worms that were
+    not cut, instead of test2.
     """
-    specimens, hands = COHORTS[kind]()
+    specimens, hands = COHORTS[kind](seed)
     begin = time.process_time()
     result: dict[str, object] = {}
     if quick:
@@ -183,10 +199,15 @@ def build_row(kind: str, *, quick: bool) -> dict[str, object]:
     if not quick:
         atlas = eutely.name(built.atlas, specimens, workers=1)
         tests = sorted(worms("test2"), key=lambda worm: worm.name)
+        if train:
+            tests = of_train(seed)[1]
+        begin = time.process_time()
         annotations = eutely.annotate(atlas, [one.without_names() for one in tests], workers=1)
+        seconds = (time.process_time() - begin) / len(tests)
         rows = zip(tests, annotations, strict=True)
         scores = [score(one, annotation.names).accuracy for one, annotation in rows]
         result |= {"accuracy": round(float(np.mean(scores)), 4), "lowest": round(min(scores), 3)}
+        result["seconds a worm"] = round(seconds, 3)
     print(kind, result, flush=True)
     return result
 
@@ -198,10 +219,15 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--cohorts", nargs="*", choices=list(COHORTS), help="builds, no other rows")
     parser.add_argument("--quick", action="store_true", help="handedness of cohorts, no build")
+    parser.add_argument("--seed", type=int, default=0, help="another choice of worms and windows")
     given = parser.parse_args()
+    if given.train and "half mirrored" in (given.cohorts or ()):
+        parser.error("all train worms are in the cohort 'half mirrored': none is left to name")
     for kind in given.cohorts or ():
         key = f"build, {kind}" + (", handedness alone" if given.quick else "")
-        row_of_kind = build_row(kind, quick=given.quick)
+        key += ", other train worms" if given.train else ""
+        key += f", seed {given.seed}" if given.train or given.seed else ""
+        row_of_kind = build_row(kind, given.seed, quick=given.quick, train=given.train)
         results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         results[key] = row_of_kind
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")

@@ -20,8 +20,8 @@ from eutely.fit.rates import Rates
 from eutely.frame import Posed
 from eutely.pose import anonymous, oriented, posed
 from eutely.specimen import Specimen
-from eutely.tasks.annotate import Result, _settle_hands, fit_specimen
-from eutely.tasks.series import PRIOR, SERIES, completed, shifted
+from eutely.tasks.annotate import fit_specimen
+from eutely.tasks.series import PRIOR, SERIES, Result, completed, settle_hands, shifted
 
 NAMES = {
     name
@@ -252,7 +252,7 @@ def test_names_may_contradict_a_handedness_unless_it_is_clear() -> None:
         fit = Fit(np.eye(3), np.eye(3), np.zeros((3, 0)), np.zeros(1, np.int32), 0.0,
                   Rates(0.1, 0.1), mirror=mirror)  # fmt: skip
         results = [Result(Posed((np.eye(3),), np.eye(3), np.zeros((3, 0))), np.eye(3), fit, 2.0)]
-        assert _settle_hands(results, [0], (0, 0), every=False) == {}  # it is as it seems
+        assert settle_hands(results, [0], (0, 0), every=False) == {}  # it is as it seems
         return results[0].mirrored_by
 
     assert doubt(-60.0) == EXCHANGED

@@ -17,8 +17,7 @@ from eutely.geometry import folds
 from eutely.origin import origin_of
 from eutely.results import Shown
 from eutely.specimen import Specimen
-from eutely.tasks.annotate import FOLDS
-from eutely.tasks.series import PRIOR, SERIES, shifted
+from eutely.tasks.series import FOLDS, PRIOR, SERIES, shifted
 
 
 class Cohort:

@@ -16,37 +16,36 @@ from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.fit.again import place_again
-from eutely.fit.choose import CLEAR, place_in_view
-from eutely.fit.evidence import (
-    ASYMMETRIC,
-    EXCHANGED,
-    PLACED,
-    asymmetry,
-    is_mirrored,
-    rival_weights,
-    support,
-    trust,
-)
-from eutely.fit.handedness import hand_evidence, mirror_probabilities
+from eutely.fit.choose import place_in_view
+from eutely.fit.evidence import ASYMMETRIC, asymmetry, rival_weights, support, trust
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, Rival, place
+from eutely.fit.place import Fit, place
 from eutely.fit.poses import MIRROR
 from eutely.fit.probabilities import nucleus_cells
 from eutely.fit.quadratic import place_by_offsets
 from eutely.fit.view import Unposed
-from eutely.frame import Points, Posed, canonical_order
+from eutely.frame import Posed, canonical_order
 from eutely.geometry import folds
 from eutely.origin import groups_of, origin_of
 from eutely.pose import Oriented, anonymous, oriented, posed
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.pins import Pins, pinned_nuclei, pins_of_specimens
-from eutely.tasks.series import SERIES, by_cell, completed, gain, shifted
+from eutely.tasks.series import (
+    FOLDS,
+    SERIES,
+    Result,
+    by_cell,
+    completed,
+    gain,
+    is_whole,
+    matched_together,
+    outnumber,
+    settle_hands,
+    shifted,
+    support_gain,
+)
 
 log = logging.getLogger("eutely")
-
-FOLDS = 5
-"""Parts of a series, each annotated by the atlas shifted to the others: no specimen confirms
-itself."""
 
 ODD_SHAPE = 0.3
 """Logarithm of a ratio of lengths from which a specimen hardly shows the whole body. In whole worms
@@ -78,39 +77,6 @@ class Task(NamedTuple):
     specimen: Specimen
     pins: NDArray[np.int32] | None
     hands: tuple[bool, ...] = (False, True)
-
-
-class Result(NamedTuple):
-    """One specimen and its fit to the atlas.
-
-    Attributes
-    ----------
-    posed
-        the specimen in its poses.
-    points
-        (n, 3), straight, in its own unit.
-    fit
-        to the atlas.
-    support
-        of the fit, see `eutely.fit.evidence.support`; None where not known.
-    mirrored_by
-        probability that it is a mirror image, by its series; None where it is clear.
-    """
-
-    posed: Posed
-    points: Points
-    fit: Fit
-    support: float | None
-    mirrored_by: float | None = None
-
-    @property
-    def mirrored(self) -> bool:
-        """Whether the specimen is a mirror image of the atlas."""
-        return is_mirrored(self.points, self.fit.warped)
-
-    def as_rival(self) -> Rival:
-        """Return the fit as one of several; its cost matters beside others of its handedness."""
-        return Rival(self.fit.cells, self.mirrored, 0.0)
 
 
 def annotate(
@@ -182,7 +148,7 @@ def annotate(
         for group in alone if adapt is False else together:
             origin = origins[group[0]]
             own = _of_origin(atlas, origin)
-            hands_of = _settle_hands(results, group, atlas.hands_of(origin), every=own is not atlas)
+            hands_of = settle_hands(results, group, atlas.hands_of(origin), every=own is not atlas)
             again.setdefault(own, {}).update(hands_of)
         for own, hands_of in again.items():
             _fit_in_hands(own, tasks, results, hands_of, executor)
@@ -190,7 +156,8 @@ def annotate(
         for group in shifts:
             own = _of_origin(atlas, origins[group[0]])
             own = _fit_ends(own, tasks, results, group, executor)
-            _fit_series(own, tasks, results, group, executor, always=bool(adapt))
+            alike = _fit_series(own, tasks, results, group, executor, always=bool(adapt))
+            _fit_together(own, tasks, results, group, alike, executor)
             done += len(group)
             progress("matching", done, total, "by the series")
     annotations = {
@@ -282,38 +249,6 @@ def _unposed(atlas: Atlas, given: Oriented, hands: tuple[bool, ...]) -> Unposed:
     return Unposed(given.specimen.centroids @ matrix.T + shift, scale, whole, hands)
 
 
-def _settle_hands(
-    results: list[Result], group: Sequence[int], known: tuple[int, int], *, every: bool
-) -> dict[int, bool]:
-    """Settle the handedness of a series; return that of the specimens to fit again.
-
-    These are ``every`` one where something is known of their origin, and otherwise those that have
-    the other handedness by the series. The handedness itself is found by the atlas of all origins:
-    names of one origin may be exchanged between left and right. ``known`` counts specimens of the
-    same origin that the atlas is of, as they were and mirrored.
-    """
-    evidence = [
-        hand_evidence(
-            results[number].fit,
-            mirrored=results[number].mirrored,
-            placed=(results[number].support or 0.0) > PLACED,
-        )
-        for number in group
-    ]
-    chances = mirror_probabilities(np.array(evidence), known)
-    again = {}
-    for number, chance in zip(group, chances.tolist(), strict=True):
-        result = results[number]
-        mirrored = result.mirrored if result.fit.mirror is None else chance > 0.5
-        if every or mirrored != result.mirrored:
-            again[number] = mirrored
-        if result.fit.mirror is not None:
-            if abs(result.fit.mirror) < CLEAR:
-                chance = float(np.clip(chance, EXCHANGED, 1 - EXCHANGED))
-            results[number] = result._replace(mirrored_by=chance)
-    return again
-
-
 def _fit_in_hands(
     own: Atlas,
     tasks: Sequence[Task],
@@ -371,13 +306,14 @@ def _fit_series(
     executor: Executor,
     *,
     always: bool,
-) -> None:
+) -> set[int]:
     """Fit specimens of one series by the atlas shifted to where the others have its cells.
 
     Other hands, media or microscopes move cells systematically. Unless it is to be done ``always``,
     a specimen keeps its fit where the shift, which others show, makes it less likely: then it is of
-    another series.
+    another series. Returns those that were fitted again.
     """
+    alike = set()
     before = [results[number] for number in group]
     places = np.stack([by_cell(result.fit, result.fit.warped) for result in before])
     scores = np.stack([by_cell(result.fit, result.fit.scores) for result in before])
@@ -395,3 +331,32 @@ def _fit_series(
         fits = executor.map(_fit_again, items, shared=(moved, by_series))
         for at, result in zip(inside, fits, strict=True):
             results[group[at]] = result
+            alike.add(group[at])
+    return alike
+
+
+def _fit_together(
+    atlas: Atlas,
+    tasks: Sequence[Task],
+    results: list[Result],
+    group: Sequence[int],
+    alike: set[int],
+    executor: Executor,
+) -> None:
+    """Fit whole specimens of a series by each other, where an atlas of parts knows less than they.
+
+    Cells that are split again are others in all specimens, so most of them must be likelier, held
+    out. A specimen keeps its fit where it has pins, or would not be placed any more, or is neither
+    likelier nor among those ``alike`` by `_fit_series`: then it is of another series.
+    """
+    whole = [number for number in group if is_whole(results[number])]
+    before = [results[number] for number in whole]
+    if not outnumber(atlas, before):
+        return
+    after = matched_together(atlas, before, executor)
+    gains = np.array([support_gain(*pair) for pair in zip(before, after, strict=True)])
+    if np.median(gains) <= 0:
+        return
+    for number, result, gained in zip(whole, after, gains.tolist(), strict=True):
+        if is_whole(result) and tasks[number].pins is None and (gained > 0 or number in alike):
+            results[number] = result

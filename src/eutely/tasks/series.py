@@ -1,4 +1,4 @@
-"""What the specimens of one series tell about an atlas: where its cells are, and which it lacks.
+"""What the specimens of one series tell: handedness, where cells are, which an atlas lacks.
 
 A series is what one laboratory prepares and images in one way, see `eutely.origin`. Specimens of no
 known origin are candidates for one series, and the data decide.
@@ -8,22 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from scipy.spatial import KDTree
 
+from eutely.align.warp import warped_to_mean
 from eutely.atlas import NO_NEIGHBOUR, Atlas
+from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
 from eutely.estimate.origins import blended_scores
+from eutely.execute import Executor
 from eutely.find.refine.grow import clusters
-from eutely.fit.evidence import surprise
+from eutely.find.refine.resplit import resplit
+from eutely.find.refine.rounds import Row, fit_of, joint_round, models_of_others, specimens_of
+from eutely.fit.choose import CLEAR
+from eutely.fit.evidence import EXCHANGED, PLACED, is_mirrored, support, surprise
+from eutely.fit.handedness import hand_evidence, mirror_probabilities
 from eutely.fit.model import Model
-from eutely.fit.place import Fit
-from eutely.frame import Points
-from eutely.solver.softassign import centres_of
+from eutely.fit.place import Fit, Rival, match_jointly
+from eutely.frame import Body, Points, Posed
+from eutely.geometry import folds, spacing
+from eutely.solver.softassign import Shares, centres_of
+from eutely.specimen import UNMATCHED
 
 PRIOR = 5.0
 """Specimens that the atlas counts for against a new series. On worms of another series the cost
@@ -37,6 +48,85 @@ LACKING, SELDOM = 0.3, 0.5
 """Share of the whole specimens of a series that must have a nucleus at one place, and no cell for
 it, for a cell that the atlas lacks there; and share of the specimens of the atlas from which on a
 place was shown so often that no cell is lacking."""
+
+
+ROUNDS = 2
+"""Times that specimens are matched by each other before confusable cells are split again."""
+
+A_NUCLEUS = 0.5
+"""Spurious nuclei from which nuclei that crowd each other are looked at, which takes time."""
+
+NOTHING_ELSE = 1e-9
+"""Nuclei that a cell has in common with itself at least: where it has none, it keeps its number."""
+
+FOLDS = 5
+"""Parts of a series, each annotated by the atlas shifted to the others: no specimen confirms
+itself."""
+
+
+class Result(NamedTuple):
+    """One specimen and its fit to the atlas.
+
+    Attributes
+    ----------
+    posed
+        the specimen in its poses.
+    points
+        (n, 3), straight, in its own unit.
+    fit
+        to the atlas.
+    support
+        of the fit, see `eutely.fit.evidence.support`; None where not known.
+    mirrored_by
+        probability that it is a mirror image, by its series; None where it is clear.
+    """
+
+    posed: Posed
+    points: Points
+    fit: Fit
+    support: float | None
+    mirrored_by: float | None = None
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the specimen is a mirror image of the atlas."""
+        return is_mirrored(self.points, self.fit.warped)
+
+    def as_rival(self) -> Rival:
+        """Return the fit as one of several; its cost matters beside others of its handedness."""
+        return Rival(self.fit.cells, self.mirrored, 0.0)
+
+
+def settle_hands(
+    results: list[Result], group: Sequence[int], known: tuple[int, int], *, every: bool
+) -> dict[int, bool]:
+    """Settle the handedness of a series; return that of the specimens to fit again.
+
+    These are ``every`` one where something is known of their origin, and otherwise those that have
+    the other handedness by the series. The handedness itself is found by the atlas of all origins:
+    names of one origin may be exchanged between left and right. ``known`` counts specimens of the
+    same origin that the atlas is of, as they were and mirrored.
+    """
+    evidence = [
+        hand_evidence(
+            results[number].fit,
+            mirrored=results[number].mirrored,
+            placed=(results[number].support or 0.0) > PLACED,
+        )
+        for number in group
+    ]
+    chances = mirror_probabilities(np.array(evidence), known)
+    again = {}
+    for number, chance in zip(group, chances.tolist(), strict=True):
+        result = results[number]
+        mirrored = result.mirrored if result.fit.mirror is None else chance > 0.5
+        if every or mirrored != result.mirrored:
+            again[number] = mirrored
+        if result.fit.mirror is not None:
+            if abs(result.fit.mirror) < CLEAR:
+                chance = float(np.clip(chance, EXCHANGED, 1 - EXCHANGED))
+            results[number] = result._replace(mirrored_by=chance)
+    return again
 
 
 def completed(atlas: Atlas, fits: Sequence[Fit]) -> Atlas:
@@ -112,6 +202,128 @@ def gain(model: Model, moved: Model, fit: Fit, points: Points) -> float:
     """
     bare = replace(fit, expected=None)
     return surprise(model, bare, points) - surprise(moved, bare, points)
+
+
+def outnumber(atlas: Atlas, results: Sequence[Result]) -> bool:
+    """Return whether whole specimens of a series are more than the parts that an atlas is of.
+
+    Then they show its cells better than the atlas does, most of all at the ends of the body. An
+    atlas of whole specimens, whose cells a person may have named, is not left for a series.
+    """
+    enough = len(results) >= SERIES and len(results) > atlas.specimens
+    return atlas.model == "joint" and len(atlas.shown) > 0 and enough
+
+
+def is_whole(result: Result) -> bool:
+    """Return whether a specimen is placed, shows the whole body, and is matched softly."""
+    placed = result.support is not None and result.support > PLACED
+    return placed and result.fit.view is None and result.fit.shares is not None
+
+
+def support_gain(before: Result, after: Result) -> float:
+    """Return by how much the support of a specimen rises from one fit to another."""
+    return (after.support or 0.0) - (before.support or 0.0)
+
+
+def matched_together(atlas: Atlas, results: Sequence[Result], executor: Executor) -> list[Result]:
+    """Match whole specimens of a series by cells that are estimated from each other.
+
+    As the last rounds of a build do, held out by folds: rounds of matching, then cells that are
+    easily confused are split again. Cells keep the numbers of the atlas.
+
+    Parameters
+    ----------
+    atlas
+        that the specimens were matched with, at best shifted to them.
+    results
+        of whole specimens, see `is_whole`.
+    executor
+        where to run.
+    """
+    settings = Estimate()
+    fits = [result.fit for result in results]
+    cells = Cells(
+        posed=tuple(fit.posed for fit in fits),
+        warped=tuple(fit.warped for fit in fits),
+        nuclei=tuple(fit.nuclei for fit in fits),
+        scores=tuple(fit.scores for fit in fits),
+        body=Body(atlas.size, spacing(atlas.means), atlas.warp),
+    )
+    cells, kept = _in_all_folds(cells, np.arange(len(atlas)))
+    for _ in range(ROUNDS):
+        cells, _ = joint_round(cells, settings, executor, parts=FOLDS, afresh=False)
+        cells, kept = _in_all_folds(cells, kept)
+    cells, _ = resplit(cells, settings, executor, seed=0)
+    cells = warped_to_mean(cells, settings)
+    models = [
+        model._replace(crowding=atlas.crowding, complete=True)
+        for model in models_of_others(cells, settings, executor, FOLDS)
+    ]
+    fold = folds(len(cells), FOLDS).tolist()
+    items = list(zip(fold, specimens_of(cells), results, strict=True))
+    matched = list(executor.map(_match_by_others, items, shared=(models,)))
+    numbers = _numbers(fits, [fit for fit, _ in matched], kept)
+    together = []
+    for result, (fit, placed) in zip(results, matched, strict=True):
+        fit = replace(fit, mirror=result.fit.mirror, rivals=result.fit.rivals)
+        fit = _renumbered(fit, numbers, atlas.means)
+        together.append(result._replace(fit=fit, support=placed))
+    return together
+
+
+def _in_all_folds(cells: Cells, kept: NDArray[np.intp]) -> tuple[Cells, NDArray[np.intp]]:
+    """Return the cells that the others of every fold have, and their numbers (k,) of ``kept``."""
+    table, fold = np.array(cells.nuclei), folds(len(cells), FOLDS)
+    parts = sum((table[fold == part] >= 0).any(axis=0).astype(int) for part in range(FOLDS))
+    shared = np.asarray(parts) > 1
+    return cells.with_nuclei(table[:, shared]), kept[shared]
+
+
+def _match_by_others(models: Sequence[Model], item: tuple[int, Row, Result]) -> tuple[Fit, float]:
+    """Match a specimen by the model of the other folds; return its support as well."""
+    model, row, result = models[item[0]], *item[1:]
+    fit = fit_of(model, row)
+    rates = model.background.rates(fit.nuclei, len(fit.posed))
+    if rates.spurious * len(model.means) < A_NUCLEUS:
+        model = model._replace(crowding=np.zeros(0))
+    fit = match_jointly(model, replace(fit, rates=rates), probabilities=True)
+    return fit, support(model, fit, result.points)
+
+
+def _numbers(
+    before: Sequence[Fit], after: Sequence[Fit], kept: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Return (k,), which of the numbers ``kept`` (k,) each cell has after specimens were rematched.
+
+    Cells that are split again come in any order. They get the numbers by which they have most
+    nuclei in common with the fits before, where nuclei count by their probabilities.
+    """
+    column = np.full(len(before[0].nuclei), NO_NEIGHBOUR)
+    column[kept] = np.arange(len(kept))
+    common = csr_array(NOTHING_ELSE * eye_array(len(kept)))
+    for one, other in zip(before, after, strict=True):
+        assert one.shares is not None
+        columns = np.repeat(column, np.diff(one.shares.starts))
+        rows = other.cells[one.shares.points]
+        both = (rows >= 0) & (columns >= 0) & (one.shares.values > 0)
+        table = (one.shares.values[both], (rows[both], columns[both]))
+        common = csr_array(common + csr_array(table, common.shape))
+    cells, numbers = min_weight_full_bipartite_matching(common, maximize=True)
+    return kept[numbers[np.argsort(cells)]]
+
+
+def _renumbered(fit: Fit, numbers: NDArray[np.intp], means: Points) -> Fit:
+    """Return a fit to k cells as one to all cells at ``means`` (m, 3), by their numbers (k,)."""
+    assert fit.expected is not None
+    assert fit.shares is not None
+    nuclei, expected = np.full(len(means), UNMATCHED, np.int32), means.copy()
+    nuclei[numbers], expected[numbers] = fit.nuclei, fit.expected
+    starts, points, values = fit.shares
+    rows = np.repeat(numbers, np.diff(starts))
+    order = np.argsort(rows, kind="stable")
+    ends = np.cumsum(np.bincount(rows, minlength=len(means)))
+    shares = Shares(np.append(0, ends).astype(starts.dtype), points[order], values[order])
+    return replace(fit, nuclei=nuclei, expected=expected, shares=shares)
 
 
 def by_cell(fit: Fit, values: Points) -> NDArray[np.float64]:
