@@ -138,16 +138,16 @@ def compile_relaxation() -> None:
 
 def compile_merges() -> None:
     """Compile what the solver of a pair needs besides: further starts and fusion rounds."""
-    from eutely.solver.fusion import first_bids, perturbed, take_over
-    from eutely.solver.local import floors_of
+    from eutely.solver.fusion import first_bids, perturbed
+    from eutely.solver.local import buffers_of
+    from eutely.solver.merge import take_over
     from eutely.solver.state import State, stream
 
     problem = tiny_problem()
     p = problem.arrays
     here, there = problem.chosen([0, 1]), problem.chosen([1, 0])
     state = State(here, here.copy(), p.linear + [0.5, 0.0, 0.0, 0.5])
-    changed, queue, waiting = here.copy(), here.copy(), np.zeros(2, np.bool_)
-    take_over(p, state, there, changed, floors_of(p), queue, waiting)
+    take_over(p, state, there, here.copy(), buffers_of(p))
     first_bids(p, np.zeros(2))
     perturbed(p, state, 1.0, stream(0, 0))
     problem.objective([0, 1])
@@ -155,13 +155,12 @@ def compile_merges() -> None:
 
 def compile_starts() -> None:
     """Compile the improvement of a matching that is given."""
-    from eutely.solver.local import floors_of, search_around
+    from eutely.solver.local import buffers_of, search_around
     from eutely.solver.state import new_state
 
     problem = tiny_problem()
     p, here = problem.arrays, problem.chosen([0, 1])
-    nodes, queue, waiting = np.arange(2, dtype=np.int32), here.copy(), np.zeros(2, np.bool_)
-    search_around(p, new_state(p, here), nodes, 2, floors_of(p), queue, waiting)
+    search_around(p, new_state(p, here), np.arange(2, dtype=np.int32), 2, buffers_of(p))
 
 
 def compile_bounds() -> None:
