@@ -78,3 +78,11 @@ def test_tiny_problems_are_of_all_pairs(graphs):
 @pytest.mark.parametrize("part", warm.PARTS)
 def test_each_part_runs(part):
     warm.PARTS[part]()
+
+
+def test_the_tiny_problem_is_the_one_that_lists_give():
+    built, listed = warm.tiny_problem(), warm.tiny_pairs(2, quadratic=True)[0][2]
+    for ours, theirs in zip(built.arrays, listed.arrays, strict=True):
+        assert (ours.dtype, ours.flags.writeable) == (theirs.dtype, theirs.flags.writeable)
+    for matching in ([0, 1], [1, 0], [0, -1], [-1, 0], [-1, -1]):
+        assert built.objective(matching) == listed.objective(matching)

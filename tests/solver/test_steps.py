@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.solver.local import floors_of, search_around
-from eutely.solver.merge import best_flips, merge
-from eutely.solver.state import State, cost_of, new_state, switch, used
+from eutely.solver.local import buffers_of, search_around
+from eutely.solver.merge import best_flips, switch_parts, take_over
+from eutely.solver.state import State, cost_of, new_state
 from problems import Listed, listed_problems
 
 
@@ -23,23 +23,19 @@ def check(problem, state: State) -> None:
     assert cost_of(problem.arrays, state) == pytest.approx(problem.objective(labels), abs=1e-5)
 
 
-def buffers(problem):
-    n = problem.n_left
-    return np.arange(n, dtype=np.int32), np.empty(n, dtype=np.int32), np.zeros(n, dtype=np.bool_)
-
-
 @given(listed_problems(6))
 def test_local_search_only_improves(listed: Listed):
     problem = listed.problem()
     for matching in listed.matchings(3):
         state = fresh(problem, matching)
         before = cost_of(problem.arrays, state)
-        everyone, queue, waiting = buffers(problem)
-        floors = floors_of(problem.arrays)
-        search_around(problem.arrays, state, everyone, len(everyone), floors, queue, waiting)
+        everyone = np.arange(problem.n_left, dtype=np.int32)
+        buffers = buffers_of(problem.arrays)
+        search_around(problem.arrays, state, everyone, len(everyone), buffers)
         check(problem, state)
         assert cost_of(problem.arrays, state) <= before + 1e-9
-        assert not waiting.any()
+        assert not buffers.waiting.any()
+        assert (buffers.edge_to == -1).all()
 
 
 @given(listed_problems(6))
@@ -48,22 +44,26 @@ def test_merge_is_no_worse_than_either(listed: Listed):
     left, right = listed.matchings(2)
     state, second = fresh(problem, left), fresh(problem, right)
     low = min(cost_of(problem.arrays, state), cost_of(problem.arrays, second))
-    changed = buffers(problem)[0]
-    count = merge(problem.arrays, state, second.chosen, changed)
+    before, changed = state.chosen.copy(), np.empty(problem.n_left, np.int32)
+    buffers = buffers_of(problem.arrays)
+    count, cost = take_over(problem.arrays, state, second.chosen, changed, buffers)
     check(problem, state)
-    assert cost_of(problem.arrays, state) <= low + 1e-6
-    assert (state.chosen[changed[:count]] == second.chosen[changed[:count]]).all()
+    assert cost == cost_of(problem.arrays, state) <= low + 1e-6
+    assert (before[changed[:count]] != second.chosen[changed[:count]]).all()
+    assert not buffers.waiting.any()
 
 
 @given(listed_problems())
-def test_switched_state_is_the_other_matching(listed: Listed):
+def test_a_state_with_all_parts_switched_is_the_other_matching(listed: Listed):
     problem = listed.problem()
     left, right = listed.matchings(2)
     state, second = fresh(problem, left), fresh(problem, right)
-    switch(problem.arrays, state, second.chosen)
+    part = np.where(state.chosen == second.chosen, -1, 0)
+    changed = np.empty(problem.n_left, np.int32)
+    count = switch_parts(problem.arrays, state, second.chosen, part, np.array([True]), changed)
     check(problem, state)
+    assert np.array_equal(changed[:count], np.flatnonzero(part == 0))
     assert np.array_equal(state.chosen, second.chosen)
-    assert np.array_equal(state.taken, used(problem.arrays, second.chosen))
 
 
 @given(st.integers(1, 7), st.integers(0, 2**32 - 1))

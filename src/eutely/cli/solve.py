@@ -123,7 +123,7 @@ def solve(
     from eutely.io.dd import read_dd  # after errors: importing Numba is slow
 
     options = Options(mode, effort.value, time_limit, bound, seed)
-    with warmed(["merges", "bounds"], ["cliques"]) as others_ready:
+    with warmed(["merges", "starts", "bounds"], ["cliques"]) as others_ready:
         pairs = read_dd(problem)
         graphs = min(max(h for _, h, _ in pairs) + 1, 4)
         solve_pairs = _solve_many if graphs > 2 else _solve_single
@@ -265,10 +265,12 @@ def match(
             f"{len(specimens)} specimens in {first} and {second}; match takes one of each"
         )
     a, b = specimens
-    from eutely.cli.warm import warmed
+    from eutely.cli.warm import compile_search, warmed
     from eutely.tasks.match import match as match_specimens  # after errors: it takes a second
 
-    with warmed(["relaxation"], ["merges"]):
+    with warmed(["laps", "relaxation", "merges"]) as others_ready:
+        compile_search()
+        others_ready()
         result = match_specimens(a, b, effort=effort.value, handedness=handedness.value, seed=seed)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")

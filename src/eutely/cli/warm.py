@@ -16,6 +16,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from eutely.io.dd import Pairs
+    from eutely.problem import PairProblem
 
 STRAIGHT, CROSSED = [-2.0, -1.0, -1.0, -2.0], [-1.0, -2.0, -2.0, -1.0]
 """Costs of two nodes by which they keep their order, or change places."""
@@ -90,29 +91,76 @@ def tiny_pairs(graphs: int, quadratic: bool) -> "Pairs":
     return [(g, h, last if (g, h) == odd else first) for g, h in pairs]
 
 
+def tiny_problem() -> "PairProblem":
+    """Return the first of `tiny_pairs`, without the kernels that build it from lists."""
+    from eutely.arrays import Arrays
+    from eutely.problem import PairProblem
+
+    starts, nodes = np.array([0, 2, 4], np.int32), np.array([0, 0, 1, 1], np.int32)
+    labels, columns = np.array([0, 1, 0, 1], np.int32), np.array([0, 2, 1, 3], np.int32)
+    edges = np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32), np.zeros(2, np.int32)
+    values = np.array([0, 0.5, 0, 0, 0, 0, 0.5, 0], np.float32)
+    rows, none = np.arange(0, 9, 2, dtype=np.int64), np.empty(0, np.int32)
+    lists = starts, labels, nodes, np.array(STRAIGHT), starts.copy(), columns
+    return PairProblem(2, 2, Arrays(*lists, *edges, rows, none, values, np.zeros(1)))
+
+
+def compile_search() -> None:
+    """Compile poses, candidates and costs of two specimens: all before their matching is solved."""
+    from eutely.costs.gaussian import between
+    from eutely.pose import oriented
+    from eutely.solver.assignment import assign
+    from eutely.solver.softassign import Rules, centres_of
+    from eutely.specimen import Specimen
+
+    places = np.random.default_rng(0).normal(size=(24, 3)) * [4.0, 2.0, 1.0]
+    tiny = Specimen("tiny", np.arange(24), places, np.full((24, 3), np.nan))
+    between(tiny, tiny, *np.ones((3, 3)))
+    oriented(tiny)
+    assign(places, centres_of(np.broadcast_to(np.eye(3), (24, 3, 3))), places, Rules(1.0, 9.0))
+
+
+def compile_laps() -> None:
+    """Compile linear assignments of candidates."""
+    from eutely.candidates import Candidates
+    from eutely.solver.assignment import assign_sparse
+
+    p = tiny_problem().arrays
+    assign_sparse(Candidates(p.starts, p.labels), p.linear, 2)
+
+
 def compile_relaxation() -> None:
     """Compile the relaxation of a pair, and the local search after it."""
     from eutely.solver import solve
 
-    solve(tiny_pairs(2, quadratic=True)[0][2], "fast")
+    solve(tiny_problem(), "fast")
 
 
 def compile_merges() -> None:
     """Compile what the solver of a pair needs besides: further starts and fusion rounds."""
-    from eutely.solver.fusion import first_bids, perturbed, take_over
-    from eutely.solver.local import floors_of, search_around
-    from eutely.solver.state import new_state, stream
+    from eutely.solver.fusion import first_bids, perturbed
+    from eutely.solver.local import buffers_of
+    from eutely.solver.merge import take_over
+    from eutely.solver.state import State, stream
 
-    problem = tiny_pairs(2, quadratic=True)[0][2]
+    problem = tiny_problem()
     p = problem.arrays
     here, there = problem.chosen([0, 1]), problem.chosen([1, 0])
-    changed, queue, waiting = np.arange(2, dtype=np.int32), here.copy(), np.zeros(2, np.bool_)
-    state = new_state(p, here)
-    take_over(p, state, there, changed, floors_of(p), queue, waiting)
+    state = State(here, here.copy(), p.linear + [0.5, 0.0, 0.0, 0.5])
+    take_over(p, state, there, here.copy(), buffers_of(p))
     first_bids(p, np.zeros(2))
     perturbed(p, state, 1.0, stream(0, 0))
     problem.objective([0, 1])
-    search_around(p, state, changed, 2, floors_of(p), queue, waiting)
+
+
+def compile_starts() -> None:
+    """Compile the improvement of a matching that is given."""
+    from eutely.solver.local import buffers_of, search_around
+    from eutely.solver.state import new_state
+
+    problem = tiny_problem()
+    p, here = problem.arrays, problem.chosen([0, 1])
+    search_around(p, new_state(p, here), np.arange(2, dtype=np.int32), 2, buffers_of(p))
 
 
 def compile_bounds() -> None:
@@ -162,8 +210,10 @@ def compile_orders() -> None:
 
 
 PARTS: dict[str, Callable[[], None]] = {
+    "laps": compile_laps,
     "relaxation": compile_relaxation,
     "merges": compile_merges,
+    "starts": compile_starts,
     "bounds": compile_bounds,
     "cliques": compile_cliques,
     "estimates": compile_estimates,

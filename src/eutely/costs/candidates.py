@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from eutely.arrays import longer, transpose
 from eutely.costs.grid import grid_of, shell
-from eutely.kernel import inner, kernel
+from eutely.kernel import bare, kernel
 
 
 class Gaussians(NamedTuple):
@@ -54,7 +54,7 @@ class Limits(NamedTuple):
     k_min: int
 
 
-@inner
+@bare
 def robust(square: float, nu: float) -> float:
     """Return a squared distance, or the robust cost that grows with its logarithm.
 
@@ -64,14 +64,14 @@ def robust(square: float, nu: float) -> float:
     return square if nu == 0.0 else (nu + 3.0) * np.log1p(square / nu)
 
 
-@inner
+@bare
 def _square_of(cost: float, nu: float) -> float:
     """Return the squared distance whose `robust` cost is ``cost``, rounded up."""
     square = cost if nu == 0.0 else nu * np.expm1(cost / (nu + 3.0))
     return square * (1.0 + 1e-12)
 
 
-@inner
+@bare
 def squares(g: Any, i: Any, point: Any, radii: Any) -> Any:
     """Return the squared Mahalanobis distances of position and size; 0 for unknown sizes."""
     p = g.precisions[min(i, len(g.precisions) - 1)]

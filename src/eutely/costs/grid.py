@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.kernel import inner, kernel
+from eutely.kernel import bare, kernel
 
 CROWD, FULL = 4.0, 3.0
 """Mean number of points per cell of a box that they fill evenly, and per cell that has any."""
@@ -103,7 +103,7 @@ def grid_of(points: NDArray[np.float64]) -> Grid:
     return Grid(points, order, starts, corner, size, shape)
 
 
-@inner
+@bare
 def shell(grid: Any, point: Any, radius: int, out: Any) -> Any:
     """Write to ``out`` the indices of points in cells at Chebyshev distance ``radius``.
 
@@ -209,7 +209,7 @@ def _symmetric(nearest: Any) -> Any:
     return starts, ends
 
 
-@inner
+@bare
 def _lists(nearest: Any, i: Any, j: Any) -> bool:
     listed = False
     for k in range(nearest.shape[1]):
@@ -217,7 +217,7 @@ def _lists(nearest: Any, i: Any, j: Any) -> bool:
     return listed
 
 
-@inner
+@bare
 def _insert(ends: Any, first: Any, fill: Any, i: Any, j: Any) -> None:
     """Insert j into the ascending list of i."""
     at = fill[i]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from eutely.arrays import longer
 from eutely.candidates import Candidates
 from eutely.costs.grid import Grid, grid_of
-from eutely.kernel import inner, kernel
+from eutely.kernel import bare, kernel
 
 FREE, NOBODYS = -1, -2
 """Pins of points that any centre may have, and of points that no centre may have."""
@@ -116,7 +116,7 @@ def pairs_within(places: Any, whitening: Any, limits: Any, grid: Any, pins: Any)
     return starts, longer(items, end, end), longer(squares, end, end), looked_at
 
 
-@inner
+@bare
 def box(place: Any, whitening: Any, reach: float, grid: Any, low: Any, high: Any) -> None:
     """Write the first and last cells of a grid, along each axis, that an ellipsoid may touch.
 

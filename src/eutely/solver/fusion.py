@@ -16,9 +16,9 @@ from eutely.arrays import Arrays
 from eutely.kernel import kernel
 from eutely.solver.frank_wolfe import barycentre, frank_wolfe, product_of
 from eutely.solver.lap_sparse import bid
-from eutely.solver.local import floors_of, local_search
-from eutely.solver.merge import merge
-from eutely.solver.state import State, cost_of, shift_rows, switch, uniform, used
+from eutely.solver.local import Buffers, buffers_of, local_search
+from eutely.solver.merge import take_over
+from eutely.solver.state import State, shift_rows, uniform, used
 
 POOL = 4
 """Number of proposals that are kept for later merges."""
@@ -44,19 +44,17 @@ class Search(NamedTuple):
         (n_right,) float64, column prices of the last linear assignment at true costs.
     pool
         (POOL, n_left) int32, the last proposals, as a ring buffer.
-    floors
-        (n_left,) float64, see `eutely.solver.local.floors_of`.
-    queue, waiting, changed
-        (n_left,) int32, bool, int32, buffers.
+    buffers
+        of the local search.
+    changed
+        (n_left,) int32, buffer of the nodes that a merge changes.
     """
 
     middle: NDArray[np.float64]
     middle_product: NDArray[np.float64]
     prices: NDArray[np.float64]
     pool: NDArray[np.int32]
-    floors: NDArray[np.float64]
-    queue: NDArray[np.int32]
-    waiting: NDArray[np.bool_]
+    buffers: Buffers
     changed: NDArray[np.int32]
 
 
@@ -69,9 +67,7 @@ def new_search(p: Arrays) -> Search:
         product_of(p, middle),
         np.zeros(len(p.column_starts) - 1),
         np.full((POOL, n), -1, dtype=np.int32),
-        floors_of(p),
-        np.empty(n, dtype=np.int32),
-        np.zeros(n, dtype=np.bool_),
+        buffers_of(p),
         np.empty(n, dtype=np.int32),
     )
 
@@ -124,8 +120,7 @@ def first_bids(p: Any, prices: Any) -> Any:
 def _from(p: Arrays, search: Search, steps: int, *start: NDArray[Any]) -> State:
     """Return the matching reached from the point ``start``, all nodes searched: see `relaxed`."""
     nobody = np.full(len(p.starts) - 1, -2, dtype=np.int32)
-    buffers = search.floors, search.queue, search.waiting
-    state: State = relaxed(p, *start, search.prices, steps, nobody, *buffers)  # type: ignore[call-arg]
+    state: State = relaxed(p, *start, search.prices, steps, nobody, search.buffers)  # type: ignore[call-arg]
     return state
 
 
@@ -140,9 +135,7 @@ def relaxed(
     prices: Any,
     steps: Any,
     origin: Any,
-    floors: Any,
-    queue: Any,
-    waiting: Any,
+    buffers: Any,
 ) -> State:
     """Return the matching reached by Frank-Wolfe and local search.
 
@@ -152,39 +145,23 @@ def relaxed(
         see `frank_wolfe`.
     origin
         (n_left,) int32, the local search begins with the nodes that differ from it.
-    floors, queue, waiting
-        see `Search`.
+    buffers
+        of the local search.
     """
     chosen = frank_wolfe(p, linear, x, product, corner, corner_product, prices, steps)
     marginal = np.empty(len(corner_product))
     for a in range(len(marginal)):
         marginal[a] = p.linear[a] + corner_product[a]
-    state = State(corner, used(p, corner), marginal)
-    switch(p, state, chosen)
+    shift_rows(p, corner, chosen, marginal)
+    state = State(corner, used(p, chosen), marginal)
     count = 0
     for i in range(len(chosen)):
         if chosen[i] != origin[i]:
-            queue[count] = i
-            waiting[i] = True
+            buffers.queue[count] = i
+            buffers.waiting[i] = True
             count += 1
-    local_search(p, state, floors, queue, waiting, count)
+    local_search(p, state, buffers, count)
     return state
-
-
-@kernel
-def take_over(
-    p: Any, state: Any, other: Any, changed: Any, floors: Any, queue: Any, waiting: Any
-) -> Any:
-    """Merge ``other`` into ``state`` and search around the changes.
-
-    Returns the number of nodes that the merge changed, and the objective. Others: see `Search`.
-    """
-    count = merge(p, state, other, changed)
-    for k in range(count):
-        queue[k] = changed[k]
-        waiting[changed[k]] = True
-    local_search(p, state, floors, queue, waiting, count)
-    return count, cost_of(p, state)
 
 
 def margin(p: Arrays, state: State) -> float:
@@ -256,14 +233,13 @@ def fusion_round(
         of this round, from 0.
     """
     strength, steps = work
-    buffers = search.floors, search.queue, search.waiting
     linear, x, product = perturbed(p, origin, strength, random)
     start = linear, x, product, origin.chosen.copy(), product.copy(), search.prices
-    proposal: State = relaxed(p, *start, steps, origin.chosen, *buffers)
-    count, cost = take_over(p, state, proposal.chosen, search.changed, *buffers)
+    proposal: State = relaxed(p, *start, steps, origin.chosen, search.buffers)
+    count, cost = take_over(p, state, proposal.chosen, search.changed, search.buffers)
     if count:
         for back in range(1, min(number, POOL) + 1):
             other = search.pool[(number - back) % POOL]
-            _, cost = take_over(p, state, other, search.changed, *buffers)
+            _, cost = take_over(p, state, other, search.changed, search.buffers)
     search.pool[number % POOL] = proposal.chosen
     return cost, proposal

@@ -9,6 +9,7 @@ by the same augmenting path as rows for a column, with the two sides exchanged.
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eutely.arrays import transpose as transpose  # callers of lap_sparse need it
 from eutely.kernel import bare, inner, kernel
@@ -20,16 +21,15 @@ SAME = 1e-12
 """Relative difference up to which two costs count as equal."""
 
 
-@kernel
 def lap_sparse(
-    starts: Any,
-    labels: Any,
-    owners: Any,
-    column_starts: Any,
-    column_items: Any,
-    costs: Any,
-    v: Any,
-) -> Any:
+    starts: NDArray[np.int32],
+    labels: NDArray[np.int32],
+    owners: NDArray[np.int32],
+    column_starts: NDArray[np.int32],
+    column_items: NDArray[np.int32],
+    costs: NDArray[np.float64],
+    v: NDArray[np.float64],
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Return the cheapest assignment; prices ``v`` are the start and are written back.
 
     Parameters
@@ -53,7 +53,7 @@ def lap_sparse(
     return chosen, u
 
 
-@inner
+@kernel
 def lap_again(
     starts: Any,
     labels: Any,

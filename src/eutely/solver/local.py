@@ -5,17 +5,54 @@ change of the objective is the sum of the differences of marginal costs and, if 
 neighbours, of the quadratic costs between their four candidates.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eutely.arrays import Arrays, block
-from eutely.kernel import bare, inlined, inner, kernel
+from eutely.kernel import bare, inlined, kernel
 from eutely.solver.state import change
 
 TOLERANCE = 1e-7
 """Smallest improvement that counts, relative to the costs compared."""
+
+
+class Buffers(NamedTuple):
+    """Memory of the local search: made once, since each kernel would compile making it again.
+
+    Attributes
+    ----------
+    floors
+        (n_left,) float64, see `floors_of`.
+    queue, waiting
+        (n_left,) int32 and bool, nodes to examine, and whether a node is among them.
+    edge_to
+        (n_left,) int32, -1 everywhere, before and after.
+    old_costs, new_costs
+        float64, with room for the candidates of one node.
+    """
+
+    floors: NDArray[np.float64]
+    queue: NDArray[np.int32]
+    waiting: NDArray[np.bool_]
+    edge_to: NDArray[np.int32]
+    old_costs: NDArray[np.float64]
+    new_costs: NDArray[np.float64]
+
+
+def buffers_of(p: Arrays) -> Buffers:
+    """Return the memory of local searches in a problem."""
+    n = len(p.starts) - 1
+    widest = int(np.diff(p.starts).max(initial=0))
+    return Buffers(
+        floors_of(p),
+        np.empty(n, dtype=np.int32),
+        np.zeros(n, dtype=np.bool_),
+        np.full(n, -1, dtype=np.int32),
+        np.empty(widest),
+        np.empty(widest),
+    )
 
 
 def floors_of(p: Arrays) -> NDArray[np.float64]:
@@ -32,8 +69,8 @@ def floors_of(p: Arrays) -> NDArray[np.float64]:
     return floors
 
 
-@inner
-def local_search(p: Any, state: Any, floors: Any, queue: Any, waiting: Any, count: int) -> None:
+@bare
+def local_search(p: Any, state: Any, buffers: Any, count: int) -> None:
     """Improve ``state`` until no move of any node improves it.
 
     Parameters
@@ -42,27 +79,12 @@ def local_search(p: Any, state: Any, floors: Any, queue: Any, waiting: Any, coun
         arrays of the problem.
     state
         changed in place.
-    floors
-        (n_left,) float64, see `floors_of`.
-    queue, waiting
-        (n_left,) int32, bool: the first ``count`` entries of ``queue`` are the nodes to examine;
-        exactly these are marked in ``waiting``; all are done on return.
+    buffers
+        see `Buffers`: the first ``count`` entries of ``queue`` are the nodes to examine; exactly
+        these are marked in ``waiting``; all are done on return.
     """
+    floors, queue, waiting, edge_to, old_costs, new_costs = buffers
     n = len(queue)
-    widest = 0
-    for node in range(n):
-        widest = max(widest, p.starts[node + 1] - p.starts[node])
-    edge_to = np.full(n, -1, dtype=np.int32)
-    _moves(p, state, floors, queue, waiting, count, (edge_to, np.empty(widest), np.empty(widest)))
-
-
-@bare
-def _moves(
-    p: Any, state: Any, floors: Any, queue: Any, waiting: Any, count: int, work: Any
-) -> None:
-    """Run `local_search`; for ``work`` see `_best_move`."""
-    n = len(queue)
-    edge_to, old_costs, new_costs = work
     head, size = 0, count
     while size > 0:
         i = np.int64(queue[head])  # one integer type in all calls: compiled once
@@ -115,8 +137,8 @@ def _wake(p: Any, i: Any, a: Any, queue: Any, waiting: Any, head: int, size: int
 def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, old: Any, new: Any) -> Any:
     """Return (candidate for i or -1, node k it is taken from or -1, candidate for k or -1).
 
-    The first is -2 when no move improves. Buffers: ``edge_to`` (n_left,) int32 is -1 everywhere,
-    before and after; ``old`` and ``new`` have room for one node's candidates.
+    The first is -2 when no move improves. For ``floors``, ``edge_to``, ``old`` and ``new`` see
+    `Buffers`.
     """
     a = np.int64(state.chosen[i])
     now = state.marginal[a] if a >= 0 else 0.0
@@ -182,11 +204,9 @@ def _best_move(p: Any, state: Any, i: Any, floors: Any, edge_to: Any, old: Any, 
 
 
 @kernel
-def search_around(
-    p: Any, state: Any, changed: Any, count: int, floors: Any, queue: Any, waiting: Any
-) -> None:
+def search_around(p: Any, state: Any, changed: Any, count: int, buffers: Any) -> None:
     """Run the local search from the ``count`` first nodes in ``changed``."""
     for k in range(count):
-        queue[k] = changed[k]
-        waiting[changed[k]] = True
-    local_search(p, state, floors, queue, waiting, count)
+        buffers.queue[k] = changed[k]
+        buffers.waiting[changed[k]] = True
+    local_search(p, state, buffers, count)

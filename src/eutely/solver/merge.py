@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 
 from eutely.arrays import pair_cost
-from eutely.kernel import bare, inner
-from eutely.solver.state import change
+from eutely.kernel import bare, inner, kernel
+from eutely.solver.local import local_search
+from eutely.solver.state import change, cost_of
 
 
-@inner
-def merge(p: Any, state: Any, other: Any, changed: Any) -> int:
+@kernel
+def take_over(p: Any, state: Any, other: Any, changed: Any, buffers: Any) -> Any:
     """Switch those parts of ``state`` to ``other`` that together lower the objective most.
+
+    The local search continues from the nodes that changed.
 
     Parameters
     ----------
@@ -28,18 +31,33 @@ def merge(p: Any, state: Any, other: Any, changed: Any) -> int:
     other
         (n_left,) int32, the other matching: candidate of each left node, or -1.
     changed
-        (n_left,) int32, receives the left nodes that changed.
+        (n_left,) int32, receives the left nodes that switched.
+    buffers
+        of the local search.
 
     Returns
     -------
-    int
-        the number of nodes that changed.
+    count
+        number of nodes that switched.
+    cost
+        the objective after the local search.
     """
     part, parts = _parts(p, state, other)
     if parts == 0:
-        return 0
+        return 0, cost_of(p, state)
     gains, starts, ends, weights = _binary_problem(p, state, other, part, parts)
     on = best_flips(gains, starts, ends, weights)
+    count = switch_parts(p, state, other, part, on, changed)
+    for k in range(count):
+        buffers.queue[k] = changed[k]
+        buffers.waiting[changed[k]] = True
+    local_search(p, state, buffers, count)
+    return count, cost_of(p, state)
+
+
+@bare
+def switch_parts(p: Any, state: Any, other: Any, part: Any, on: Any, changed: Any) -> int:
+    """Change ``state`` to ``other`` in the parts that are ``on``; return how many nodes changed."""
     count = 0
     for i in range(len(part)):
         if part[i] >= 0 and on[part[i]]:

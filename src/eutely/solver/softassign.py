@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eutely.candidates import PairCosts
 from eutely.costs.grid import Grid
 from eutely.costs.near import grid_or_none, within
-from eutely.kernel import inner, kernel
+from eutely.kernel import bare, kernel
 
 REACH, FAR_REACH = 40.0, 400.0
 """Squared distance, in variances times temperature, beyond which a point has no share."""
@@ -282,7 +282,7 @@ def balance(starts: Any, items: Any, values: Any, spare: Any, count: int, sweeps
             values[at] *= left[i] * right[items[at]]
 
 
-@inner
+@bare
 def student(distance: float, freedom: float) -> float:
     """Return minus the log-density, up to a constant, at a squared Mahalanobis distance in 3D."""
     if freedom == np.inf:
@@ -290,7 +290,7 @@ def student(distance: float, freedom: float) -> float:
     return float(0.5 * (freedom + 3) * np.log1p(distance / freedom))
 
 
-@inner
+@bare
 def _squared(whitening: Any, place: Any, point: Any) -> float:
     total = 0.0
     for a in range(3):

@@ -22,11 +22,11 @@ from eutely.solver.fusion import (
     fusion_round,
     margin,
     new_search,
-    take_over,
 )
 from eutely.solver.lap_dense import lap_dense
 from eutely.solver.lap_sparse import lap_sparse
 from eutely.solver.local import search_around
+from eutely.solver.merge import take_over
 from eutely.solver.state import State, new_state, stream
 
 
@@ -224,8 +224,7 @@ def _search(
     else:
         state = new_state(p, first)
         nodes = np.arange(len(first), dtype=np.int32)
-        buffers = search.floors, search.queue, search.waiting
-        search_around(p, state, nodes, len(first), *buffers)
+        search_around(p, state, nodes, len(first), search.buffers)
     scale = margin(p, state)
     proposal = state
     best, since = np.inf, 0
@@ -251,5 +250,4 @@ def _search(
 
 def _merge(p: Arrays, state: State, search: Search, other: State) -> None:
     """Improve ``state`` by what is better in ``other``."""
-    buffers = search.floors, search.queue, search.waiting
-    take_over(p, state, other.chosen, search.changed, *buffers)
+    take_over(p, state, other.chosen, search.changed, search.buffers)

@@ -122,19 +122,6 @@ def used(p: Any, chosen: Any) -> Any:
     return taken
 
 
-@bare
-def switch(p: Any, state: Any, chosen: Any) -> None:
-    """Change ``state`` to the matching ``chosen`` (n_left,) int32."""
-    for i in range(len(chosen)):
-        a = state.chosen[i]
-        if a >= 0 and chosen[i] != a:
-            state.taken[p.labels[a]] = -1
-    for i in range(len(chosen)):
-        if chosen[i] >= 0:
-            state.taken[p.labels[chosen[i]]] = chosen[i]
-    shift_rows(p, state.chosen, chosen, state.marginal)
-
-
 def stream(seed: int, number: int) -> NDArray[np.uint64]:
     """Return the state of random stream ``number`` of ``seed``: (1,) uint64."""
     return np.array([_first_state(abs(seed), number)], dtype=np.uint64)
