@@ -62,3 +62,18 @@ def test_machine_code_is_kept_beside_the_package():
     from eutely.solver.lap_dense import lap_dense
 
     assert module.CACHE in lap_dense._cache.cache_path
+
+
+def test_functions_have_room_for_the_frames_of_what_they_call():
+    def depth(left: int, *, step: int) -> int:
+        return 1 + depth(left - step, step=step) if left > 0 else 0
+
+    roomy = module._with_room(depth)
+    assert roomy(60, step=2) == 30
+    assert roomy.__code__.co_stacksize == module.ROOM
+
+
+def test_kernels_are_compiled_with_room():
+    from eutely.solver.lap_dense import lap_dense
+
+    assert lap_dense._compile_for_args.__code__.co_stacksize == module.ROOM
