@@ -2,6 +2,9 @@
 
 import gc
 import logging
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -77,3 +80,9 @@ def test_kernels_are_compiled_with_room():
     from eutely.solver.lap_dense import lap_dense
 
     assert lap_dense._compile_for_args.__code__.co_stacksize == module.ROOM
+
+
+def test_kernels_can_be_debugged_as_python():
+    code = "import eutely.solver.lap_dense"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)

@@ -138,7 +138,8 @@ def kernel(function: F) -> F:
         compiled = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before
-    compiled._compile_for_args = _with_room(compiled._compile_for_args)
+    if compiled is not function:  # NUMBA_DISABLE_JIT, to debug a kernel, leaves it as it is
+        compiled._compile_for_args = _with_room(compiled._compile_for_args)
     return cast(F, compiled)
 
 
