@@ -381,9 +381,9 @@ def draw() -> None:
             what = key.removeprefix("cluster: ").split()[0]
             numbers = [point["workers"] for point in line["workers"]]
             used = [point["efficiency"] for point in line["workers"]]
-            axes[2].semilogx(numbers, used, "o-", base=2, label=what)
-            size = f"{line['specimens']} x {line['cells']}"
-    axes[2].set(xlabel=f"workers of a simulated cluster ({size})", ylabel="efficiency", ylim=(0, 1))
+            label = f"{what}, {line['specimens']} x {line['cells']}"
+            axes[2].semilogx(numbers, used, "o-", base=2, label=label)
+    axes[2].set(xlabel="workers of a simulated cluster", ylabel="efficiency", ylim=(0, 1))
     axes[2].set_xticks(SIMULATED_WORKERS, map(str, SIMULATED_WORKERS))
     axes[2].legend(frameon=False)
     for axis in axes:
