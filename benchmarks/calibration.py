@@ -3,7 +3,7 @@
 Run ``python benchmarks/calibration.py [ROW ...]``; it needs the real data (``EUTELY_DATA``). Rows:
 test worms as they are, degraded, mirrored, and cut to parts by the built-in atlas ``celegans-l1``
 (built without names from the training worms), test worms by an atlas of ten training worms,
-simulated specimens, and the scored NeuroPAL heads of three folds, each alone and as series of one
+simulated specimens, and the scored NeuroPAL heads, each alone and as series of one
 laboratory and fold, by atlases of all heads of the other folds; of heads named nuclei count only.
 Prints a table and writes ``benchmarks/results/calibration.json``. Names are read to count what is
 right.
