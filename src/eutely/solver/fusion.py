@@ -26,7 +26,7 @@ POOL = 4
 SHARE = 0.5
 """Share of the chosen candidates whose costs a proposal raises."""
 
-STRENGTH = 1.6
+STRENGTH = 2.4
 """Largest raise of a cost, in typical margins to a node's next best candidate."""
 
 CHAIN = 6

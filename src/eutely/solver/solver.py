@@ -61,7 +61,7 @@ class Effort(NamedTuple):
 
 EFFORTS = {
     "fast": Effort(steps=20, starts=1, rounds=0, patience=0, round_steps=0, sweeps=5),
-    "default": Effort(steps=12, starts=3, rounds=30, patience=8, round_steps=3, sweeps=20),
+    "default": Effort(steps=12, starts=3, rounds=30, patience=6, round_steps=3, sweeps=20),
     "thorough": Effort(steps=50, starts=3, rounds=400, patience=100, round_steps=8, sweeps=100),
 }
 """The named efforts; a worm of 558 nuclei takes about 0.007, 0.03 and 0.5 s."""
