@@ -93,7 +93,17 @@ def test_a_mirror_image_is_recognised(handedness) -> None:
 
 
 def test_an_animal_with_like_sides_stays_as_it_is(pair) -> None:
-    assert not match(*pair).mirrored
+    found = match(*pair)
+    assert not found.mirrored
+    assert not found.clear
+    assert match(*pair, handedness="as-is").clear
+
+
+def test_sides_that_differ_show_the_handedness() -> None:
+    random = np.random.default_rng(0)
+    first, second = round_animal("a", random, 1.0), round_animal("b", random, 1.0)
+    assert match(first, second).clear
+    assert match(first, second.mapped(np.diag([-1.0, 1.0, 1.0]), np.zeros(3))).clear
 
 
 def test_loose_agreement_is_not_called_chance() -> None:

@@ -70,6 +70,12 @@ DOUBTS = {
 }
 """Warnings about matches that cannot be trusted."""
 
+UNCLEAR = (
+    "handedness: not clear, the mirror image fits about as well; if one of the two files is "
+    "mirrored, match again with --handedness mirrored"
+)
+"""Said where two specimens were matched as they are, without clear evidence."""
+
 EffortOption = Annotated[Effort, typer.Option(help="How much work to spend.")]
 
 
@@ -293,5 +299,7 @@ def match(
             f"{chance.distance:.2f}), {here.kept:.0%} of neighbours kept (by chance "
             f"{chance.kept:.0%})", "", err,
         )  # fmt: skip
+        if not result.clear:
+            say(UNCLEAR, "", err)
     if result.doubt:
         log.warning(DOUBTS[result.doubt], a.name, b.name)
