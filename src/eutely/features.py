@@ -23,6 +23,7 @@ from eutely.candidates import Candidates, PairCosts
 from eutely.errors import EutelyError
 from eutely.informative import MANY, following, informative, repeats
 from eutely.kernel import kernel
+from eutely.meaning import Told, matched, one_spelling, told
 from eutely.specimen import Specimen
 
 RADII = ("radius 1", "radius 2", "radius 3")
@@ -51,7 +52,7 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
     Parameters
     ----------
     specimens
-        of one cohort.
+        of one cohort; features of one meaning may have different names, see `eutely.meaning`.
     wanted
         "all", "none", or names with commas between them; "radius" stands for the semi-axes. Of a
         channel of an image, "all" includes the mean only.
@@ -59,7 +60,9 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
     if wanted.strip() == "none":
         return ()
     chosen = {name.strip() for name in wanted.split(",")}
-    names = [*RADII, *sorted({key for specimen in specimens for key in specimen.features})]
+    columns = {key for specimen in specimens for key in specimen.features}
+    usual = one_spelling([tuple(specimen.features) for specimen in specimens])
+    names = [*RADII, *sorted({*usual, *(chosen & columns)})]
     unknown = chosen - {"all", "radius", *names}
     if unknown:
         there = ", ".join(["radius", *names[len(RADII) :]])
@@ -75,16 +78,25 @@ def feature_names(specimens: Sequence[Specimen], wanted: str = "all") -> tuple[s
             or ("radius" in chosen and name in RADII)
         )
         and name not in BOOKKEEPING
-        and sum(_differs(_column(specimen, name)) for specimen in specimens)
+        and sum(_differs(_table(specimen, (name,))[:, 0]) for specimen in specimens)
         > SHARED * len(specimens)
     )
 
 
+def features_told(wanted: Sequence[str], specimens: Sequence[Specimen]) -> Told:
+    """Return what specimens have of the features of an atlas besides radii."""
+    names = [name for name in wanted if name not in RADII]
+    return told(names, [[c for c in one.features if c not in BOOKKEEPING] for one in specimens])
+
+
 def scores(specimen: Specimen, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return (n, d), the scores of the features called ``names``; NaN where not known."""
-    table = np.full((len(specimen), len(names)), np.nan)
-    for number, name in enumerate(names):
-        column = _column(specimen, name)
+    """Return (n, d), the scores of the features ``names``; NaN where not known.
+
+    Columns of another name count where they mean the same, see `eutely.meaning.matched`.
+    """
+    given = _table(specimen, names)
+    table = np.full(given.shape, np.nan)
+    for number, column in enumerate(given.T):
         known = np.isfinite(column)
         if known.any():
             apart = column[known] - np.median(column[known])
@@ -94,10 +106,16 @@ def scores(specimen: Specimen, names: Sequence[str]) -> NDArray[np.float64]:
     return table
 
 
-def _column(specimen: Specimen, name: str) -> NDArray[np.float64]:
-    if name in RADII:
-        return -np.sort(-specimen.radii, axis=1)[:, RADII.index(name)]
-    return specimen.features.get(name, np.full(len(specimen), np.nan))
+def _table(specimen: Specimen, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return (n, d), the features of these names or meanings; NaN where not known."""
+    columns = matched(names, specimen.features)
+    table = np.full((len(specimen), len(names)), np.nan)
+    for number, name in enumerate(names):
+        if name in RADII:
+            table[:, number] = -np.sort(-specimen.radii, axis=1)[:, RADII.index(name)]
+        elif name in columns:
+            table[:, number] = specimen.features[columns[name]]
+    return table
 
 
 def _differs(column: NDArray[np.float64]) -> bool:

@@ -254,6 +254,25 @@ class Specimen:
         """Return the specimen without names, for unsupervised use."""
         return replace(self, names=None)
 
+    def renamed(self, features: Mapping[str, str]) -> Specimen:
+        """Return the specimen with other names of features; columns that it lacks do not matter.
+
+        Parameters
+        ----------
+        features
+            old name -> new name, or "-" to leave the feature out.
+        """
+        kept = {key: features.get(key, key) for key in self.features}
+        kept = {key: new for key, new in kept.items() if new != "-"}
+        twice = sorted(new for new in set(kept.values()) if list(kept.values()).count(new) > 1)
+        if twice:
+            both = " and ".join(key for key, new in kept.items() if new == twice[0])
+            raise SpecimenError(
+                f"{self.name}: two features would be called {twice[0]} ({both}); leave one out: "
+                f"{twice[0]}=-"
+            )
+        return replace(self, features={new: self.features[key] for key, new in kept.items()})
+
     def moved(self, rotation: ArrayLike, shift: ArrayLike) -> Specimen:
         """Return the specimen after ``rotation @ x + shift``; radii stay, axes rotate.
 

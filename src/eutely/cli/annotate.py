@@ -30,6 +30,7 @@ from eutely.cli.common import (
     counted,
     expect_input,
     files_read,
+    look,
     progress_of,
     read_inputs,
     say,
@@ -185,6 +186,7 @@ def annotate(
     from eutely.tasks.relabel import with_minimum, write_label_copies
 
     refuse([specimen.name for specimen in specimens])
+    look(readings, cells)
     if not any(cells.names):
         log.warning(
             "%s has no names: the column name will be empty; give its cells names with "

@@ -22,8 +22,9 @@ from eutely.cli.common import (
     counted,
     expect_input,
     listed,
+    look,
     progress_of,
-    read_specimens,
+    read_inputs,
     say,
     start_log,
     threads_or_dask,
@@ -112,9 +113,9 @@ def build(
     overrides |= {"learn.specimens": learn_on, "seed": seed, "estimate.features": features}
     chosen = [config, preset, *overrides.values()]
     # Settings that nobody chose are not wrong: they wait until the input is read.
-    specimens = None
+    readings = None
     if all(choice is None for choice in chosen):
-        specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+        readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
     from eutely.io.config import load_config
 
     settings = load_config(config, preset, overrides)
@@ -126,13 +127,19 @@ def build(
         raise ConfigError(
             f"{config} is written by the run itself; copy it to another place and give that"
         )
-    if specimens is None:
-        specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
+    if readings is None:
+        readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
+    specimens = [reading.specimen for reading in readings]
+    if names is not None:
+        from eutely.io.names import with_names
+
+        specimens = with_names(specimens, names)
     known = {} if no_pins else None if pins is None else read_pins(pins)
     # What is wrong with the input was said above, before imports that take a second.
     from eutely.cli.warm import warmed
     from eutely.tasks.build import build as build_atlas
 
+    look(readings)
     Stop.kept = f"{output} keeps its finished steps: the same command continues"
     plan = "named" if supervised else settings.method
     with (

@@ -31,13 +31,17 @@ if TYPE_CHECKING:
     from eutely.atlas import Atlas
     from eutely.io.read import Reading
     from eutely.tasks.check import Facts, Oddity
+    from eutely.tasks.first_look import FeatureUse
 
 COLUMNS = (
     "specimen", "nuclei", "named", "unit", "voxel", "x", "y", "z", "neighbour", "radius", "head",
     "margin",
 )  # fmt: skip
 
-LEFT = ("specimen", "unit", "voxel", "head")
+FEATURES = ("feature", "specimens", "from", "to", "used by")
+"""Columns of the table of features."""
+
+LEFT = ("specimen", "unit", "voxel", "head", "feature", "used by")
 """Columns of text; numbers are aligned on the right."""
 
 AT_MOST = 5
@@ -63,9 +67,10 @@ def check(
 
     One row per specimen: nuclei, nuclei with a name, unit, voxel size, extent along x, y, z, median
     distance to the nearest neighbour, median radius, direction of the head, and how clear it is
-    (difference of score to the best pose with head and tail exchanged). Then one line per oddity;
-    with -v one line for each specimen that has it. All files that cannot be used are listed at the
-    end, and the exit code is 2; --skip-bad leaves them out.
+    (difference of score to the best pose with head and tail exchanged). Then one row per feature:
+    its range, and what uses it (a build, or the atlas of --atlas). Then one line per oddity; with
+    -v one line for each specimen that has it. All files that cannot be used are listed at the end,
+    and the exit code is 2; --skip-bad leaves them out.
 
     Example: eutely check worms/ --json facts.json
     """
@@ -85,16 +90,24 @@ def check(
         raise refusal(found.problems, found, skip_bad)
     if names is not None:
         readings = with_names_of(readings, names)
-    from eutely.tasks.check import examine, summarised  # after errors: it is slow
+    from eutely.features import features_told  # after errors: they are slow
+    from eutely.tasks.check import examine, summarised
+    from eutely.tasks.first_look import feature_uses
 
     problems = [] if skip_bad else list(found.problems)
     problems += cohort_problems(readings)
     facts = [examine(reading.specimen) for reading in readings]
     oddities = find_oddities(readings, facts, known)
+    features = feature_uses([reading.specimen for reading in readings], known)
     if not quiet:
         show([row(*pair) for pair in zip(readings, facts, strict=True)])
+        if features:
+            show([feature_row(one) for one in features], FEATURES)
     count = len(readings)
     warnings = list(summarised(oddities, count if verbose else AT_MOST, count))
+    if known is not None:
+        line, lacking = features_told(known.features, [one.specimen for one in readings])
+        warnings += [line] if lacking else []
     warnings += [f"left out: {problem}" for problem in found.problems if skip_bad]
     for line in warnings:
         say(f"warning: {line}", "yellow")
@@ -104,7 +117,7 @@ def check(
     if problems:
         raise refusal(problems, found, skip_bad)
     if json_file is not None:
-        write_json(json_file, readings, facts, oddities)
+        write_json(json_file, readings, facts, oddities, features)
 
 
 def with_names_of(readings: "Sequence[Reading]", names: Path) -> "list[Reading]":
@@ -175,22 +188,30 @@ def direction(vector: Sequence[float]) -> str:
     return f"{'-' if vector[axis] < 0 else '+'}{'xyz'[axis]} {angle:.0f} deg"
 
 
-def show(rows: Sequence[Sequence[str]]) -> None:
+def feature_row(feature: "FeatureUse") -> list[str]:
+    """Return the fields of a feature's row."""
+    ends = (rounded(feature.low, 4), rounded(feature.high, 4))
+    return [feature.name, str(feature.specimens), *ends, feature.use or "-"]
+
+
+def show(rows: Sequence[Sequence[str]], heads: Sequence[str] = COLUMNS) -> None:
     """Print a table for people on a terminal, tab-separated fields elsewhere."""
     if out.is_terminal:
-        for number, line in enumerate(table_lines(rows, out.width)):
+        for number, line in enumerate(table_lines(rows, out.width, heads)):
             say(line, "bold" if number == 0 else "", out)
         return
-    for fields in [COLUMNS, *rows]:
+    for fields in [heads, *rows]:
         out.file.write("\t".join(fields) + "\n")  # rich would turn tabs into spaces
 
 
-def table_lines(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+def table_lines(
+    rows: Sequence[Sequence[str]], width: int, heads: Sequence[str] = COLUMNS
+) -> list[str]:
     """Return the lines of a table of at most ``width`` characters, with no field broken.
 
     Columns that do not fit follow in further tables below, each with the names of the specimens.
     """
-    columns: list[tuple[str, ...]] = list(zip(COLUMNS, *rows, strict=True))
+    columns: list[tuple[str, ...]] = list(zip(heads, *rows, strict=True))
     widths = [max(map(cell_len, column)) for column in columns]
     parts: list[list[int]] = [[0]]
     for column in range(1, len(columns)):
@@ -202,7 +223,7 @@ def table_lines(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     def padded(column: int, row: int) -> str:
         text = columns[column][row]
         blanks = " " * (widths[column] - cell_len(text))
-        return text + blanks if COLUMNS[column] in LEFT else blanks + text
+        return text + blanks if heads[column] in LEFT else blanks + text
 
     lines: list[str] = []
     for part in parts:
@@ -219,12 +240,15 @@ def write_json(
     readings: "Sequence[Reading]",
     facts: "Sequence[Facts]",
     oddities: "Sequence[Oddity]",
+    features: "Sequence[FeatureUse]",
 ) -> None:
     """Write facts and oddities, completely or not at all."""
     from eutely.io.whole import write_text
 
     def clean(value: Any) -> Any:
         """Return a value that JSON can hold: None instead of NaN and infinity."""
+        if isinstance(value, tuple):
+            return [clean(one) for one in value]
         if isinstance(value, float) and not math.isfinite(value):
             return None
         return value
@@ -238,5 +262,11 @@ def write_json(
         }
         for reading, known in zip(readings, facts, strict=True)
     ]
-    content = {"specimens": specimens, "oddities": [asdict(odd) for odd in oddities]}
+    content = {
+        "specimens": specimens,
+        "oddities": [asdict(odd) for odd in oddities],
+        "features": [
+            {key: clean(value) for key, value in one._asdict().items()} for one in features
+        ],
+    }
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -16,12 +16,16 @@ import typer
 from rich.console import Console
 
 from eutely.cli.images import given as given_images
+from eutely.cli.images import names_given
 from eutely.errors import ExecuteError, ReadError, WriteError
 
 if TYPE_CHECKING:
+    from eutely.atlas import Atlas
     from eutely.execute import Progress as Callback
     from eutely.io.read import Reading, Survey
     from eutely.specimen import Specimen
+
+log = logging.getLogger("eutely")
 
 out = Console()
 """Standard output, for results."""
@@ -248,6 +252,15 @@ def parse_voxel_size(text: str | None) -> list[float] | None:
         ) from None
 
 
+def look(readings: "Sequence[Reading]", atlas: "Atlas | None" = None) -> None:
+    """Warn, in a few lines, of what may spoil the result; `eutely check` says everything."""
+    from eutely.tasks.first_look import first_look  # after errors: it is slow
+
+    sizes = [reading.voxel_size for reading in readings]
+    for line in first_look([reading.specimen for reading in readings], sizes, atlas):
+        log.warning("%s", line)
+
+
 def read_specimens(
     inputs: Sequence[Path],
     voxel_size: str | None,
@@ -312,7 +325,8 @@ def survey_inputs(inputs: Sequence[Path], voxel_size: str | None, quiet: bool) -
             note = f"{files[number].name}, {number + 1} of {len(files)}"
             progress(READING, round(1000 * (number + fraction)), 1000 * len(files), note)
 
-        return survey(files, size, show, given_images.get())
+        found = survey(files, size, show, given_images.get())
+    return found if names_given.get() is None else found.renamed(names_given.get() or {})
 
 
 def progress_of(plan: str, quiet: bool) -> "AbstractContextManager[Callback]":

@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from eutely.errors import ExecuteError
-from eutely.execute.protocol import Done, Executor, Progress, silent
-from eutely.execute.reporting import PART, Reporting
+from eutely.execute.protocol import PART, Done, Executor, Progress, Reporting, silent
 from eutely.execute.threads import Threads, cores
 
 if TYPE_CHECKING:

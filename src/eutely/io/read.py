@@ -1,7 +1,7 @@
 """Specimens from files and folders: the format of each path, and checks of the cohort."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,8 +21,8 @@ from eutely.io.nwb import read_nwb
 from eutely.io.programs import program_of
 from eutely.io.sources import Reading, ReadProgress, Source, sources
 from eutely.io.tables import read_table
-from eutely.io.volumes.volume import VoxelSize
-from eutely.specimen import MICROMETRE, VOXEL, Specimen
+from eutely.io.volumes.volume import VoxelSize, triple
+from eutely.specimen import MICROMETRE, UNKNOWN, VOXEL, Specimen
 
 __all__ = [
     "BadFilesError", "Images", "Reading", "Source", "Survey", "paired_planes", "read", "read_names",
@@ -53,6 +53,21 @@ class Survey:
     readings: tuple[Reading, ...]
     problems: tuple[str, ...]
     """one line per file (or specimen) that cannot be used"""
+
+    def renamed(self, features: Mapping[str, str]) -> "Survey":
+        """Return the same with other names of features; see `eutely.Specimen.renamed`."""
+        there = {key for reading in self.readings for key in reading.specimen.features}
+        absent = sorted(set(features) - there)
+        if absent and self.readings:
+            columns = ", ".join(sorted(there)) or "none"
+            raise ReadError(
+                f"--features-map: no specimen has the feature '{absent[0]}'; there are: {columns}"
+            )
+        changed = (
+            replace(reading, specimen=reading.specimen.renamed(features))
+            for reading in self.readings
+        )
+        return replace(self, readings=tuple(changed))
 
 
 def read(
@@ -127,6 +142,7 @@ def readings(
             yield replace(reading, specimen=_named(reading.specimen, file))
         else:
             specimens = list(_specimens(file, size))
+            _say_units(file, specimens, size)
             if images is not None:
                 images.check(len(specimens))
             for specimen in specimens:
@@ -156,10 +172,31 @@ def _named(specimen: Specimen, file: Source) -> Specimen:
 
 
 def _in_micrometres(specimen: Specimen, voxel_size: VoxelSize | None) -> Specimen:
-    """Return a specimen in voxels in micrometres, if the voxel size is given."""
-    if voxel_size is None or specimen.unit != VOXEL:
+    """Return a specimen in micrometres, if it is in voxels and their size is given.
+
+    Coordinates without a unit are voxels then: whoever gives the size of voxels says so.
+    """
+    if voxel_size is None or specimen.unit not in (VOXEL, UNKNOWN):
         return specimen
     return replace(specimen.mapped(np.diag(voxel_size), np.zeros(3)), unit=MICROMETRE)
+
+
+def _say_units(file: Source, specimens: Sequence[Specimen], size: VoxelSize | None) -> None:
+    """Say what --voxel-size means for a file of points that does not state voxels."""
+    if size is None or file.kind == "nwb":
+        return
+    units = {specimen.unit for specimen in specimens}
+    if UNKNOWN in units:
+        log.warning(
+            "%s states no unit: x, y, z are taken for voxels of %s um, as --voxel-size says",
+            file.path, triple(size),
+        )  # fmt: skip
+    stated = sorted(units - {VOXEL, UNKNOWN})
+    if stated and file.kind == "table":
+        log.warning(
+            "%s is in %s already, so --voxel-size does not apply to it; if its numbers are "
+            "voxels, write so into its column unit", file.path, stated[0],
+        )  # fmt: skip
 
 
 def voxel_triple(given: float | Sequence[float] | None) -> VoxelSize | None:

@@ -15,6 +15,7 @@ from eutely.annotation import Annotation, annotation
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.execute import Executor, Progress, open_executor, silent
+from eutely.features import features_told
 from eutely.fit.again import place_again
 from eutely.fit.choose import place_in_view
 from eutely.fit.evidence import ASYMMETRIC, asymmetry, rival_weights, support, trust
@@ -118,6 +119,9 @@ def annotate(
         callback for long-running work; specimens of a series are counted twice.
     """
     given = pins_of_specimens(pins or {}, specimens)
+    said, lacking = features_told(atlas.features, specimens)
+    if said:
+        log.log(logging.WARNING if lacking else logging.INFO, "%s", said)
     hands = _hands(atlas, handedness)
     # By name, so that the order of files does not matter.
     ranked = sorted(range(len(specimens)), key=lambda number: specimens[number].name)

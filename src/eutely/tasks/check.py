@@ -13,8 +13,6 @@ from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.errors import SpecimenError
 from eutely.execute import open_executor
-from eutely.find.hands import mirror_images, most_are
-from eutely.find.views import possible_parts
 from eutely.geometry import spacing
 from eutely.pose import anonymous, framed, orient, oriented
 from eutely.specimen import MICROMETRE, UNKNOWN, VOXEL, Specimen
@@ -114,12 +112,12 @@ class Oddity:
     """ids of the nuclei concerned"""
 
 
-def examine(specimen: Specimen) -> Facts:
-    """Return the facts of a specimen with at least 4 nuclei."""
+def examine(specimen: Specimen, pose: bool = True) -> Facts:
+    """Return the facts of a specimen of at least 4 nuclei; without ``pose`` none about its head."""
     points = specimen.centroids
     trouble = ""
     try:
-        poses = orient(specimen)
+        poses = orient(specimen) if pose else []
     except SpecimenError as error:
         poses, trouble = [], str(error).removeprefix(f"{specimen.name}: ")
 
@@ -345,6 +343,9 @@ def odd_specimens(cohort: Sequence[Facts]) -> Iterator[Oddity]:
 
 def odd_handedness(specimens: Sequence[Specimen]) -> Iterator[Oddity]:
     """Yield which specimens are mirror images of most others, where whole specimens show that."""
+    from eutely.find.hands import mirror_images, most_are  # here: importing them is slow
+    from eutely.find.views import possible_parts
+
     straight = []
     for specimen in specimens:
         with suppress(SpecimenError):  # without a pose

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from eutely.io.programs.acetree import is_acetree, is_epic, read_acetree, read_epic
 from eutely.io.programs.geff import is_geff, read_geff
-from eutely.io.programs.imaris import is_imaris, read_imaris
-from eutely.io.programs.mastodon import is_mastodon, read_mastodon
 from eutely.io.programs.neuropal import is_neuropal, read_neuropal
 from eutely.io.programs.recording import Recording
+from eutely.io.programs.spots import is_imaris, is_mastodon, read_imaris, read_mastodon
 from eutely.io.programs.trackmate import (
     is_trackmate_table,
     is_trackmate_xml,

@@ -1,17 +1,44 @@
-"""Mastodon: the table of spots, exported as CSV with three lines of headings."""
+"""Spots of Imaris (statistics *Position*) and Mastodon (three lines of headings), both CSV."""
 
 from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from eutely.errors import ReadError
 from eutely.io.programs.recording import Recording
 from eutely.io.programs.rows import beginning, read_rows
 from eutely.specimen import unit_word
 
-POSITION = ("Spot position X", "Spot position Y", "Spot position Z")
+IMARIS = ("Position X", "Position Y", "Position Z")
+"""Columns of the position."""
+
+
+def is_imaris(path: Path) -> bool:
+    """Return whether a text table is the statistics *Position* of Imaris."""
+    return any(line.startswith("Position X,") for line in beginning(path).splitlines()[:8])
+
+
+def read_imaris(path: Path) -> Recording:
+    """Read positions, below the title that Imaris writes."""
+    table, _ = read_rows(path, lambda fields: fields[:1] == ["Position X"])
+    units = sorted({unit_word(unit) for unit in table.text("Unit")})
+    if len(units) > 1:
+        raise ReadError(f"{path}: mixed units ({', '.join(units)}); export again in one unit")
+    count = len(table.lines)
+    return Recording(
+        "Imaris",
+        table.whole("Time") if "Time" in table.columns else np.ones(count, dtype=np.int64),
+        table.whole("ID") if "ID" in table.columns else np.arange(count),
+        table.points(IMARIS),
+        unit=units[0] if units else "",
+    )
+
+
+MASTODON = ("Spot position X", "Spot position Y", "Spot position Z")
 """Columns of the centre of a spot: feature and projection."""
 
-NO_FEATURES = {"Label", "ID", "Spot frame", "Spot radius", "Spot track ID", *POSITION}
+NO_FEATURES = {"Label", "ID", "Spot frame", "Spot radius", "Spot track ID", *MASTODON}
 """Columns that say which spot it is, and where."""
 
 BELOW = 2
@@ -35,12 +62,12 @@ def read_mastodon(path: Path) -> Recording:
         "Mastodon",
         table.whole("Spot frame"),
         table.whole("ID"),
-        table.points(POSITION),
+        table.points(MASTODON),
         radii=table.numbers("Spot radius") if "Spot radius" in table.columns else None,
         # A spot without a name is labelled by its number.
         names=["" if name == id_ else name for name, id_ in zip(labels, ids, strict=True)],
         features=table.features([key for key in table.columns if key not in NO_FEATURES]),
-        unit=unit_word(units.get(POSITION[0], "").strip("() ")),
+        unit=unit_word(units.get(MASTODON[0], "").strip("() ")),
     )
 
 

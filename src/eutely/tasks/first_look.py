@@ -1,0 +1,154 @@
+"""What a command says about its input before it works: the checks that a wrong result may hang on.
+
+`eutely check` says everything; here the few lines are that explain a result one would not expect:
+units, axes, sizes, duplicates, and what an atlas knows that the specimens lack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from eutely.atlas import Atlas
+from eutely.features import BOOKKEEPING, RADII, feature_names
+from eutely.informative import repeats
+from eutely.meaning import matched
+from eutely.specimen import Specimen
+from eutely.tasks.check import (
+    Oddity,
+    examine,
+    odd_nuclei,
+    odd_specimens,
+    odd_units,
+    odd_volume,
+    summarised,
+)
+
+VoxelSize = tuple[float, float, float]
+
+MOST_LINES = 3
+"""Lines that a command says at most."""
+
+GRAVE = 0.2
+"""Share of the nuclei from which an oddity of nuclei counts; `eutely check` lists any."""
+
+OF_NUCLEI = ("nuclei overlap", "duplicate names")
+"""Oddities of nuclei that change results where they are many."""
+
+
+class FeatureUse(NamedTuple):
+    """A feature of some specimens.
+
+    Attributes
+    ----------
+    name
+        of the column.
+    specimens
+        how many have it.
+    low, high
+        range of all its values.
+    use
+        what uses it, in words; "" for nothing.
+    """
+
+    name: str
+    specimens: int
+    low: float
+    high: float
+    use: str
+
+
+def feature_uses(specimens: Sequence[Specimen], atlas: Atlas | None = None) -> list[FeatureUse]:
+    """Return the features of specimens, with range and what uses them.
+
+    Parameters
+    ----------
+    specimens
+        of one cohort.
+    atlas
+        to annotate with; without one, what a build uses is said.
+    """
+    columns = sorted({key for specimen in specimens for key in specimen.features})
+    if atlas is None:
+        built = dict.fromkeys(feature_names(specimens), "build")
+        uses = [{c: built[n] for n, c in matched(list(built), s.features).items()}
+                for s in specimens]  # fmt: skip
+    else:
+        wanted = [name for name in atlas.features if name not in RADII]
+        uses = [
+            {column: f"atlas: {name}" for name, column in matched(wanted, one.features).items()}
+            for one in specimens
+        ]
+    result = []
+    for column in columns:
+        having = [one.features[column] for one in specimens if column in one.features]
+        values = np.concatenate(having)
+        values = values[np.isfinite(values)]
+        used = next((table[column] for table in uses if column in table), "")
+        low, high = (values.min(), values.max()) if len(values) else (np.nan, np.nan)
+        words = used or _unused(column, columns)
+        result.append(FeatureUse(column, len(having), float(low), float(high), words))
+    return result
+
+
+def _unused(column: str, columns: Sequence[str]) -> str:
+    if column in BOOKKEEPING:
+        return "about the segmentation"
+    return "says little more than the mean" if repeats(column, columns) else ""
+
+
+def first_look(
+    specimens: Sequence[Specimen],
+    voxel_sizes: Sequence[VoxelSize | None],
+    atlas: Atlas | None = None,
+) -> list[str]:
+    """Return what is odd about specimens in a few lines; [] for nothing.
+
+    Parameters
+    ----------
+    specimens
+        as they were read.
+    voxel_sizes
+        x, y, z of the label volume of each, None for other files.
+    atlas
+        that they are annotated with, if any.
+    """
+    oddities = list(_oddities(specimens, voxel_sizes, atlas))
+    lines = list(summarised(oddities, 1, len(specimens)))
+    if len(lines) <= MOST_LINES:
+        return lines
+    more = len(lines) - MOST_LINES + 1
+    return [*lines[: MOST_LINES - 1], f"{more} more oddities: eutely check lists them"]
+
+
+def _oddities(
+    specimens: Sequence[Specimen],
+    voxel_sizes: Sequence[VoxelSize | None],
+    atlas: Atlas | None,
+) -> Iterator[Oddity]:
+    """Yield oddities, what spoils a result most first."""
+    facts = [examine(specimen, pose=False) for specimen in specimens]
+    for known, size in zip(facts, voxel_sizes, strict=True):
+        yield from odd_volume(known, size)
+    for known in facts:
+        yield from odd_units(known, atlas)
+    yield from _twins(specimens)
+    yield from odd_specimens(facts)
+    for specimen in specimens:
+        for oddity in odd_nuclei(specimen):
+            if oddity.kind in OF_NUCLEI and len(oddity.ids) > GRAVE * len(specimen):
+                yield oddity
+
+
+def _twins(specimens: Sequence[Specimen]) -> Iterator[Oddity]:
+    """Yield which specimens have the nuclei of one before: a file that is there twice."""
+    seen: dict[bytes, str] = {}
+    for specimen in specimens:
+        points = specimen.centroids
+        key = points[np.lexsort(points.T)].tobytes()
+        if key in seen:
+            detail = f"the nuclei of {seen[key]}; is a file there twice?"
+            yield Oddity(specimen.name, "same as another specimen", detail)
+        seen.setdefault(key, specimen.name)
