@@ -27,7 +27,9 @@ def test_every_spelling_in_every_dress_means_its_colour(name, dress, lower):
     assert matched((column,), [letter]) == {column: letter}  # an atlas may be spelled otherwise
 
 
-@pytest.mark.parametrize("column", ["R_total", "G_sd", "B_background", "ch0", "channel1", "c2", "_"])
+@pytest.mark.parametrize(
+    "column", ["R_total", "G_sd", "B_background", "ch0", "channel1", "c2", "_"]
+)
 def test_columns_that_stand_for_no_channel(column):
     assert meaning(column) is None
     assert matched(("R", "G", "B"), [column]) == {}
@@ -52,9 +54,8 @@ def test_one_spelling_keeps_every_meaning(cohort):
 
 def worm(**features):
     rng = np.random.default_rng(len(features))
-    return Specimen.from_arrays(
-        "w", rng.normal(size=(12, 3)), features={k: np.arange(12.0) % 5 * v for k, v in features.items()}
-    )  # fmt: skip
+    columns = {key: np.arange(12.0) % 5 * value for key, value in features.items()}
+    return Specimen.from_arrays("w", rng.normal(size=(12, 3)), features=columns)
 
 
 def test_scores_are_those_of_the_column_that_means_it():

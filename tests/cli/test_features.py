@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import tifffile
-from toy_heads import head
 from typer.testing import CliRunner
 
 from eutely.cli import app
 from eutely.io.tables import write_table
 from eutely.io.volumes import write_volume
 from eutely.simulation.volume import draw
+from toy_heads import head
 
 ATLAS = "celegans-adult-head"
 SIZE = (0.3, 0.3, 0.6)

@@ -61,7 +61,7 @@ class FeatureUse(NamedTuple):
 
 
 def feature_uses(specimens: Sequence[Specimen], atlas: Atlas | None = None) -> list[FeatureUse]:
-    """Return the features of specimens, with range and what uses them.
+    """Return the features of specimens, with range and what uses them; none of bookkeeping.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def feature_uses(specimens: Sequence[Specimen], atlas: Atlas | None = None) -> l
     atlas
         to annotate with; without one, what a build uses is said.
     """
-    columns = sorted({key for specimen in specimens for key in specimen.features})
+    columns = sorted({key for one in specimens for key in one.features} - {*BOOKKEEPING})
     if atlas is None:
         built = dict.fromkeys(feature_names(specimens), "build")
         uses = [{c: built[n] for n, c in matched(list(built), s.features).items()}
@@ -88,15 +88,9 @@ def feature_uses(specimens: Sequence[Specimen], atlas: Atlas | None = None) -> l
         values = values[np.isfinite(values)]
         used = next((table[column] for table in uses if column in table), "")
         low, high = (values.min(), values.max()) if len(values) else (np.nan, np.nan)
-        words = used or _unused(column, columns)
+        words = used or ("says little more than the mean" if repeats(column, columns) else "")
         result.append(FeatureUse(column, len(having), float(low), float(high), words))
     return result
-
-
-def _unused(column: str, columns: Sequence[str]) -> str:
-    if column in BOOKKEEPING:
-        return "about the segmentation"
-    return "says little more than the mean" if repeats(column, columns) else ""
 
 
 def first_look(
