@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from eutely.cli import main
 from eutely.io.tables import write_table
 from eutely.io.volumes import write_volume
 
-check_module = sys.modules["eutely.cli.check"]
+check_module = import_module("eutely.cli.check")
 """The module, which the function of the same name hides."""
 
 
