@@ -305,7 +305,7 @@ def test_a_file_that_is_cut_off_is_one_clear_error(tmp_path, suffix):
 def test_floats_and_pictures_are_refused(tmp_path, suffix):
     path = tmp_path / f"worm{suffix}"
     for data, words in [
-        (staircase().astype(np.float32), "voxels are .?float32, expected whole numbers"),
+        (staircase() * np.float32(0.7), "voxels are .?float32, expected whole numbers"),
         (staircase()[0], "a 2D image"),
         (staircase()[:1], "a 2D image"),
     ]:
@@ -320,6 +320,69 @@ def test_floats_and_pictures_are_refused(tmp_path, suffix):
             nrrd.write(str(path), data, index_order="C")
         with pytest.raises(ReadError, match=words):
             contents(path, voxel_size=SIZE)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_whole_numbers_of_floating_point_are_labels(tmp_path, dtype):
+    path = tmp_path / "worm.tif"
+    tifffile.imwrite(path, staircase().astype(dtype), photometric="minisblack")
+    labels, _ = contents(path, voxel_size=SIZE)
+    np.testing.assert_array_equal(labels, staircase())
+    assert read(path, voxel_size=SIZE)[0].ids.tolist() == [3, 7, 12, 255, 900]
+
+
+@pytest.mark.parametrize("value", [0.5, np.nan, np.inf, 2.0**24 + 2])
+def test_floating_point_that_is_no_label_is_refused(tmp_path, value):
+    volume = staircase().astype(np.float32)
+    volume[4, 5, 6] = value
+    tifffile.imwrite(tmp_path / "worm.tif", volume, photometric="minisblack")
+    with pytest.raises(ReadError, match=r"worm.tif: voxels are float32.*give it by --image"):
+        read(tmp_path / "worm.tif", voxel_size=SIZE)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<u2", ">u4", "<i8", "<f4", ">f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_numpy_files(tmp_path, dtype, order):
+    path = tmp_path / "worm.npy"
+    labels = (7, 3, 200, 12, 255)
+    np.save(path, staircase(labels=labels).astype(dtype, order=order))
+    found, _ = contents(path, voxel_size=SIZE)
+    np.testing.assert_array_equal(found, staircase(labels=labels))
+    assert read(path, voxel_size=SIZE)[0].name == "worm"
+    with pytest.raises(ReadError, match=r"unknown voxel size \(.npy files have none\)"):
+        read(path)
+
+
+def test_numpy_files_that_are_refused(tmp_path):
+    path = tmp_path / "worm.npy"
+    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(ReadError, match="array of object"):
+        contents(path, voxel_size=SIZE)
+    for array, words in [
+        (staircase()[0], "2D image"),
+        (staircase()[None, None], r"axes '\?+' for 5 dimensions|axis"),
+        (np.zeros((3, 12, 18, 70), int), "axis c .* has 3 entries"),
+        (staircase() > 0, "voxels are bool"),
+        (staircase() * 1j, "voxels are complex"),
+    ]:
+        np.save(path, array)
+        with pytest.raises(ReadError, match=words):
+            contents(path, voxel_size=SIZE)
+    np.save(path, staircase())
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole + b"0", whole[:40], b"", whole.replace(b"18", b"99")):
+        path.write_bytes(damaged)
+        with pytest.raises(ReadError, match="damaged or cut off"):
+            contents(path, voxel_size=SIZE)
+
+
+def test_an_image_in_a_numpy_file_has_channels(tmp_path):
+    write_volume(staircase(), tmp_path / "worm.h5", SIZE)
+    image = np.stack([staircase(), staircase() * 2.0])
+    np.save(tmp_path / "raw.npy", np.moveaxis(image, 0, -1))  # the labels say which axis it is
+    (worm,) = read(tmp_path / "worm.h5", image=tmp_path / "raw.npy", channels=["a", "b"])
+    assert worm.features["a_mean"].tolist() == worm.ids.tolist()
+    assert worm.features["b_mean"].tolist() == (2 * worm.ids).tolist()
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from eutely.errors import ReadError, WriteError
 from eutely.io.columns import PARQUET, TEXT, Columns, read_columns
 from eutely.io.headings import CENTROID, standard
-from eutely.io.notation import plain_numbers
-from eutely.io.text import floats, whole_numbers
+from eutely.io.text import floats, plain_numbers, whole_numbers
 from eutely.io.whole import whole
 from eutely.specimen import UNKNOWN, Specimen, unit_word
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError, WriteError
-from eutely.io.volumes import hdf5, nrrd, tiff, zarr
+from eutely.io.volumes import hdf5, npy, nrrd, tiff, zarr
 from eutely.io.volumes.choice import chosen, split_choice
 from eutely.io.volumes.volume import Volume, VoxelSize
 from eutely.io.whole import whole
@@ -17,7 +17,7 @@ __all__ = ["SUFFIXES", "Volume", "is_zarr", "open_volume", "opened", "write_volu
 
 is_zarr = zarr.is_zarr
 
-SUFFIXES = (*tiff.SUFFIXES, *zarr.SUFFIXES, *hdf5.SUFFIXES, *nrrd.SUFFIXES)
+SUFFIXES = (*tiff.SUFFIXES, *zarr.SUFFIXES, *hdf5.SUFFIXES, *nrrd.SUFFIXES, *npy.SUFFIXES)
 """Endings of the names of label volumes, longer endings first."""
 
 
@@ -33,7 +33,7 @@ def open_volume(
     Parameters
     ----------
     path
-        TIFF, OME-Zarr, HDF5 or NRRD.
+        TIFF, OME-Zarr, HDF5, NRRD or ``.npy``.
     voxel_size
         x, y, z in micrometres; takes precedence over the file.
     part
@@ -45,7 +45,8 @@ def open_volume(
     Raises
     ------
     ReadError
-        if the file is damaged, is no three-dimensional array of whole numbers, or if neither the
+        if the file is damaged, is no three-dimensional array of whole numbers (of any
+        type), or if neither the
         file nor ``voxel_size`` gives the size of a voxel.
     """
     with opened(path, part) as volume:
@@ -80,6 +81,8 @@ def _reader(path: Path, dataset: str | None, image: bool) -> AbstractContextMana
         return hdf5.open_hdf5(path, dataset, image)
     if path.name.lower().endswith(nrrd.SUFFIXES):
         return nrrd.open_nrrd(path)
+    if path.name.lower().endswith(npy.SUFFIXES):
+        return npy.open_npy(path)
     return tiff.open_tiff(path)
 
 

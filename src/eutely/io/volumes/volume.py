@@ -41,6 +41,9 @@ SMALLEST_SIDE, LARGEST_SIDE = 1e-6, 1e6
 MOST_VOXELS = 2**53
 """Voxels of a volume, all axes together; more are no measurement."""
 
+EXACT = {2: 2**11, 4: 2**24, 8: 2**53}
+"""Labels up to which floating-point numbers of so many bytes are exact."""
+
 KNOWN_AXES = {"t": " (time)", "c": " (channels)", "s": " (colours)"}
 """What the letters of axes besides z, y, x mean."""
 
@@ -142,6 +145,8 @@ class Volume:
             for a file that has none.
         """
         self._check_axes()
+        if self.dtype.kind == "f" and self.dtype.itemsize in EXACT:
+            return self._whole().checked(voxel_size, fallback)
         if self.dtype.kind not in "iu":
             raise ReadError(
                 f"{self.path}: voxels are {self.dtype}, expected whole numbers (one label "
@@ -163,6 +168,23 @@ class Volume:
                 self.path, triple(self.voxel_size), triple(voxel_size),
             )  # fmt: skip
         return replace(self, voxel_size=voxel_size)
+
+    def _whole(self) -> "Volume":
+        """Return a volume of floating-point numbers as labels; parts that are none are errors."""
+        parts, most = self.parts, EXACT[self.dtype.itemsize]
+        dtype = np.dtype(np.int64 if self.dtype.itemsize == 8 else np.int32)
+
+        def whole() -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
+            for array, start in parts():
+                # NaN is not equal to itself, and infinity is above any label.
+                if (array != np.trunc(array)).any() or np.abs(array).max(initial=0) > most:
+                    raise ReadError(
+                        f"{self.path}: voxels are {self.dtype}, expected whole numbers (one label "
+                        f"per nucleus, up to {most}); if it is the image, give it by --image"
+                    )
+                yield array.astype(dtype), start
+
+        return replace(self, dtype=dtype, parts=whole)
 
     def _check_axes(self) -> None:
         """Raise unless every axis has one letter, x, y and z are long, and all others are not."""
