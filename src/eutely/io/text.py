@@ -1,4 +1,4 @@
-"""Text files: their encoding, exact numbers, decimal commas; errors name the line of anything else."""
+"""Text files: encoding, exact numbers, decimal commas; errors name the line of anything else."""
 
 import codecs
 import logging
