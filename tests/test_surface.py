@@ -62,6 +62,38 @@ def test_nothing_else_is_there() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", eutely.__version__)
 
 
+def test_an_interactive_session_offers_the_public_names_and_no_others() -> None:
+    assert set(dir(eutely)) == NOUNS | VERBS | {"__version__"}
+    jedi = pytest.importorskip("jedi", reason="no jedi: pip install 'eutely[test]'")
+    offered = jedi.Interpreter("eutely.", [{"eutely": eutely}]).complete()
+    assert {one.name for one in offered} == set(dir(eutely))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("eutely.", {"annotate", "Atlas", "build", "Specimen"}),
+        ("eutely.read('worms')[0].", {"centroids", "names", "take", "without_names"}),
+        ("eutely.Specimen.", {"from_arrays", "from_frame"}),
+        ("eutely.build('worms').", {"atlas", "to_frame", "outliers"}),
+        ("eutely.build('worms').atlas.", {"means", "names", "save", "load"}),
+        ("eutely.annotate('a', 'b')[0].", {"confidence", "to_frame", "alternatives"}),
+        ("eutely.match('a', 'b').", {"partners", "mirrored", "doubt"}),
+        ("eutely.evaluate('a', 'b').", {"mean", "accuracies"}),
+        ("eutely.compare('a', {}).", {"to_frame", "left_out"}),
+        ("eutely.orient('a')[0].", {"rotation", "apply"}),
+        ("eutely.solve('a').", {"matching", "objective", "bound"}),
+        ("eutely.Config(", {"seed=", "method=", "refine="}),
+        ("eutely.annotate('a', 'b', ", {"handedness=", "pins=", "adapt="}),
+    ],
+)
+def test_an_editor_completes_what_follows(code: str, expected: set[str]) -> None:
+    jedi = pytest.importorskip("jedi", reason="no jedi: pip install 'eutely[test]'")
+    offered = {one.name for one in jedi.Script(f"import eutely\n{code}").complete()}
+    assert expected <= offered
+    assert not offered & {"import_module", "TYPE_CHECKING"}
+
+
 @pytest.mark.parametrize("name", sorted(NOUNS | VERBS))
 def test_every_name_is_imported_when_it_is_first_used(name: str) -> None:
     assert isinstance(getattr(eutely, name), type) == (name in NOUNS)
@@ -182,6 +214,41 @@ def test_builds_are_tables(built: Built) -> None:
     assert table["cell"].isna().tolist() == (cells < 0).tolist()
     names = [built.atlas.names[cell] if cell >= 0 else "" for cell in cells]
     assert table["name"].tolist() == names
+
+
+def test_every_noun_shows_itself_in_one_line(built: Built) -> None:
+    from eutely.candidates import Candidates, PairCosts
+    from eutely.cliques import Matchings
+    from eutely.learned import Learned, Parameters
+    from eutely.pose import framed, oriented
+    from eutely.problem import PairProblem
+    from eutely.results import Report
+
+    worms = list(built.specimens)
+    frame = framed([oriented(worm) for worm in worms[:2]], (), scale=True, smooth=True)
+    match = eutely.match(*worms[:2])
+    pairs = Matchings.from_pairs([len(worm) for worm in worms[:2]], {(0, 1): match.partners})
+    problem = PairProblem.from_arrays((2, 2), [[0, 0], [1, 1]], [-1.0] * 2, [[0, 1]], [1.5])
+    parameters = Parameters((1, 1, 1), (1, 1, 1), (1, 1, 1))
+    comparison = eutely.compare(
+        built.atlas,
+        {"a": worms[:3], "b": eutely.simulate(3, cells=40, seed=9)},
+        design=eutely.Design(permutations=19),
+        workers=1,
+    )
+    nouns = [
+        worms[0], built, built.atlas, built.fits[0], match, match.pose, pairs, problem, comparison,
+        eutely.evaluate(built.atlas, worms[:1], workers=1), eutely.solve(problem, bound=True),
+        eutely.synchronise(pairs), Candidates.every(2, 3), PairCosts.of_table(np.eye(2)), frame,
+        Report(), parameters, Learned(parameters, (0,), (), {}), eutely.Config(),
+        eutely.Design(), eutely.Design(covariates={f"column {k}": {} for k in range(9)}),
+        resolve(preset="paper"),
+    ]  # fmt: skip
+    for noun in nouns:
+        assert "\n" not in repr(noun)
+        assert len(repr(noun)) <= 100, repr(noun)
+    assert repr(eutely.Config(seed=1)) == "<Config: seed=1>"
+    assert repr(eutely.Config()) == str(eutely.Config()) == "<Config: default>"
 
 
 BAD = "<img src=x onerror=alert(1)>"

@@ -1,9 +1,8 @@
 """eutely names every cell of an animal without a single training label."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     __version__: str
     from eutely.annotation import Annotation
     from eutely.atlas import Atlas
@@ -12,14 +11,13 @@ if TYPE_CHECKING:
     from eutely.errors import EutelyError
     from eutely.io import read
     from eutely.multi import synchronise
-    from eutely.pose import orient
     from eutely.simulation import simulate
-    from eutely.solver import solve
     from eutely.specimen import Specimen
     from eutely.tasks.annotate import annotate
     from eutely.tasks.build import Built, build
     from eutely.tasks.compare import compare
     from eutely.tasks.evaluate import evaluate, name
+    from eutely.tasks.inputs import orient, solve
     from eutely.tasks.match import match
 
 _HOMES = {
@@ -37,10 +35,10 @@ _HOMES = {
     "evaluate": "tasks.evaluate",
     "match": "tasks.match",
     "name": "tasks.evaluate",
-    "orient": "pose",
+    "orient": "tasks.inputs",
     "read": "io",
     "simulate": "simulation",
-    "solve": "solver",
+    "solve": "tasks.inputs",
     "synchronise": "multi",
 }
 """Public name -> module that defines it."""
@@ -69,12 +67,19 @@ __all__ = [
 ]
 
 
-def __getattr__(key: str) -> Any:
+def __getattr__(key: str) -> object:
     """Import a public name when it is first used: compiled code takes its time."""
     if key == "__version__":
         from importlib.metadata import version
 
         return version("eutely")
     if key in _HOMES:
+        from importlib import import_module
+
         return getattr(import_module(f"eutely.{_HOMES[key]}"), key)
     raise AttributeError(f"module 'eutely' has no attribute {key!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names: what an editor offers."""
+    return sorted(__all__)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eutely.errors import AtlasError
-from eutely.specimen import UNKNOWN, check_texts, html_table
+from eutely.errors import AtlasError, check_texts
+from eutely.specimen import UNKNOWN, html_table
 
 NO_NEIGHBOUR = -1
 """Fills the list of neighbours of a cell that has fewer than others."""
@@ -257,7 +257,7 @@ class Atlas:
 
     def _repr_html_(self) -> str:
         """Return a short table and a small 3D view for notebooks."""
-        from eutely.report.small import small_view
+        from eutely.report.page import small_view
 
         rows = {
             "cells": len(self),

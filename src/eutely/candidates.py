@@ -28,6 +28,9 @@ class Candidates(NamedTuple):
     starts: NDArray[np.int32]
     points: NDArray[np.int32]
 
+    def __repr__(self) -> str:
+        return f"<Candidates: {len(self.points)} pairs of {len(self.starts) - 1} centres>"
+
     @classmethod
     def every(cls, m: int, n: int) -> Candidates:
         """Return all pairs of m centres and n points, row by row."""
@@ -63,6 +66,9 @@ class PairCosts:
 
     on: Callable[[Candidates], NDArray[np.float64]]
     least: float | NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return f"<PairCosts: {np.min(self.least):.4g} or more>"
 
     def __add__(self, other: PairCosts) -> PairCosts:
         """Return the sum of two costs."""

@@ -44,6 +44,9 @@ class Cells:
         """Return the number of specimens."""
         return len(self.posed)
 
+    def __repr__(self) -> str:
+        return f"<Cells: {self.count} cells in {len(self)} specimens>"
+
     @property
     def count(self) -> int:
         """Number of cells."""

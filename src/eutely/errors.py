@@ -1,5 +1,8 @@
 """Errors for users: one line with what was found, what was expected, and what to do."""
 
+from collections.abc import Sequence
+from numbers import Integral, Real
+
 
 class EutelyError(Exception):
     """Base of all errors that a user can correct; the command line prints one line, exit code 2."""
@@ -48,3 +51,32 @@ def install(extra: str) -> str:
     "run: pip install 'eutely[nwb]' (in a checkout: pip install '.[nwb]')"
     """
     return f"run: pip install 'eutely[{extra}]' (in a checkout: pip install '.[{extra}]')"
+
+
+def expect_whole(what: str, value: object, error: type[EutelyError] = EutelyError) -> None:
+    """Raise ``error`` unless ``value`` is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise error(f"{what} is {value!r}; give a whole number")
+
+
+def expect_number(what: str, value: object, error: type[EutelyError] = EutelyError) -> None:
+    """Raise ``error`` unless ``value`` is a number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise error(f"{what} is {value!r}; give a number")
+
+
+def check_texts(texts: Sequence[str], what: str, error: type[EutelyError]) -> None:
+    """Raise ``error`` if one of the texts cannot be written to a file: undecodable bytes, NUL."""
+    joined = "".join(texts)
+    if "\0" not in joined and (joined.isascii() or _encodable(joined)):
+        return
+    bad = next(text for text in texts if "\0" in text or not _encodable(text))
+    raise error(f"{what} is not text: {bad!a}; rename it")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

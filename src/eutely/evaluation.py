@@ -69,6 +69,10 @@ class Evaluation:
 
     scores: tuple[Score, ...]
 
+    def __repr__(self) -> str:
+        mean = f"{self.mean:.1%} of the nuclei right" if len(self.accuracies) else "no names"
+        return f"<Evaluation of {len(self.scores)} specimens: {mean}>"
+
     @property
     def accuracies(self) -> NDArray[np.float64]:
         """(m,) accuracy of each specimen that has names."""

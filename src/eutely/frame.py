@@ -98,6 +98,9 @@ class Frame:
         """Return the number of specimens."""
         return len(self.specimens)
 
+    def __repr__(self) -> str:
+        return f"<Frame: {len(self)} specimens, {len(self.features)} features>"
+
     @property
     def poses(self) -> tuple[tuple[Points, ...], ...]:
         """For each specimen its centroids (n, 3) in each pose."""

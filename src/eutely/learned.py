@@ -42,6 +42,10 @@ class Parameters:
     tau_centroid: float = UNLEARNED_TAU[0]
     tau_radius: float = UNLEARNED_TAU[1]
 
+    def __repr__(self) -> str:
+        k, near, size = self.k_min, self.tau_centroid, self.tau_radius
+        return f"<Parameters: k_min={k}, tau_centroid={near:.4g}, tau_radius={size:.4g}>"
+
     def __post_init__(self) -> None:
         for key in ("centroids", "radii", "offsets"):
             values = tuple(float(value) for value in getattr(self, key))
@@ -154,3 +158,6 @@ class Learned:
     specimens: tuple[int, ...]
     trials: tuple[Trial, ...]
     chosen: dict[str, int]
+
+    def __repr__(self) -> str:
+        return f"<Learned: {len(self.trials)} trials on {len(self.specimens)} specimens>"

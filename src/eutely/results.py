@@ -71,6 +71,9 @@ class Shown:
                     f"{count} nuclei"
                 )
 
+    def __repr__(self) -> str:
+        return f"<Shown {self.name}: {len(self)} nuclei>"
+
     def __len__(self) -> int:
         """Return the number of nuclei."""
         return len(self.cells)
@@ -117,6 +120,9 @@ class Report:
     config: str = ""
     evaluation: Evaluation | None = None
     pins: tuple[tuple[str, int, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Report of {self.kind}: {len(self.specimens)} specimens>"
 
     def check(self, atlas: Atlas) -> None:
         """Raise an error unless all cells of the report are cells of ``atlas``, or -1."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eutely.errors import EutelyError, SpecimenError
+from eutely.errors import SpecimenError, check_texts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MICROMETRE = "um"
 """Unit of coordinates in micrometres."""
@@ -73,6 +76,14 @@ class Specimen:
         def put(key: str, value: object) -> None:
             object.__setattr__(self, key, value)
 
+        for key, kind, what in (
+            ("name", str, "text"),
+            ("unit", str, "text"),
+            ("series", str, "text"),
+            ("features", Mapping, "name -> column"),
+        ):
+            if not isinstance(given := getattr(self, key), kind):
+                raise SpecimenError(f"the {key} of a specimen is {given!r}; give {what}")
         count = len(self.ids)
         put("ids", _locked(self.ids, np.int64, (count,), "ids", self.name))
         put("centroids", _locked(self.centroids, np.float64, (count, 3), "centroids", self.name))
@@ -89,7 +100,7 @@ class Specimen:
             ),
         )
         if self.names is not None:
-            put("names", tuple(" ".join(str(name).split()) for name in self.names))
+            put("names", tuple(map(_word, self.names)))
         put("name", " ".join(self.name.split()))
         put("unit", unit_word(self.unit))
         put("series", " ".join(self.series.split()))
@@ -162,18 +173,20 @@ class Specimen:
         further
             ``axes``, ``features``, ``unit``, ``series``: see the class.
         """
-        points = np.asarray(centroids, dtype=np.float64)
+        points = _numbers(centroids, "centroids", name)
         if points.ndim != 2 or points.shape[1] != 3:
             raise SpecimenError(f"{name}: centroids have shape {points.shape}, expected (n, 3)")
         count = len(points)
         if radii is None:
             lengths = np.full((count, 3), np.nan)
         else:
-            lengths = np.asarray(radii, dtype=np.float64)
+            lengths = _numbers(radii, "radii", name)
             if lengths.ndim == 1:
                 lengths = np.repeat(lengths[:, None], 3, axis=1)
             elif "axes" not in further and lengths.shape == (count, 3):
                 lengths = -np.sort(-lengths, axis=1)
+        if isinstance(names, str) or not isinstance(names, Iterable | None):
+            raise SpecimenError(f"{name}: names are {names!r}; give one per nucleus")
         number = np.arange(count) if ids is None else np.asarray(ids)
         return cls(
             name=name,
@@ -183,6 +196,27 @@ class Specimen:
             names=None if names is None else tuple(names),
             **further,
         )
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, name: str | None = None) -> Specimen:
+        """Build a specimen from a pandas table with one row per nucleus.
+
+        Parameters
+        ----------
+        frame
+            columns as in a file: x, y, z; where known id, name, r1, r2, r3 or r, unit, series; all
+            other numeric columns are features. `eutely.read` takes tables of several specimens.
+        name
+            of the individual; by default that in a column ``specimen``, or ``table``.
+        """
+        from eutely.io import read  # reading is no business of a noun
+
+        found = read(frame)
+        if len(found) != 1:
+            raise SpecimenError(
+                f"the table holds {len(found)} specimens; eutely.read(table) returns all of them"
+            )
+        return found[0] if name is None else replace(found[0], name=name)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -329,9 +363,22 @@ def _locked(
         raise SpecimenError(f"{name}: {what} have shape {given.shape}, expected {shape}")
     if dtype is np.int64 and given.dtype.kind not in "iu":
         raise SpecimenError(f"{name}: {what} are {given.dtype}, expected whole numbers")
-    copy = np.array(given, dtype=dtype)
+    copy = np.array(_numbers(given, what, name) if given.dtype.kind in "OSU" else given, dtype)
     copy.setflags(write=False)
     return copy
+
+
+def _numbers(values: ArrayLike, what: str, name: str) -> NDArray[np.float64]:
+    """Return ``values`` as float64; raise if they are no numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SpecimenError(f"{name}: {what} are no table of numbers ({error})") from error
+
+
+def _word(name: object) -> str:
+    """Return the name of a cell; None and NaN, as in tables of pandas, are no name."""
+    return "" if name is None or name != name else " ".join(str(name).split())
 
 
 def html_table(caption: str, rows: Mapping[str, object]) -> str:
@@ -350,20 +397,3 @@ def unit_word(text: str) -> str:
     if re.fullmatch(r"[uµμ]m|microns?|micromet(er|re)s?", word.lower()):
         return MICROMETRE
     return VOXEL if word.lower() in {"voxel", "voxels", "pixel", "pixels"} else word
-
-
-def check_texts(texts: Sequence[str], what: str, error: type[EutelyError]) -> None:
-    """Raise ``error`` if one of the texts cannot be written to a file: undecodable bytes, NUL."""
-    joined = "".join(texts)
-    if "\0" not in joined and (joined.isascii() or _encodable(joined)):
-        return
-    bad = next(text for text in texts if "\0" in text or not _encodable(text))
-    raise error(f"{what} is not text: {bad!a}; rename it")
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

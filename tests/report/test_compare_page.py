@@ -14,7 +14,7 @@ from eutely import Comparison, Design
 from eutely.plots.compared import comparison_figures, volcano
 from eutely.plots.draw import encoded
 from eutely.report.compared import render_comparison
-from toy_groups import MOVED, toy_groups, true_annotations
+from toy_groups import ENLARGED, LOST, MOVED, toy_groups, true_annotations
 
 BAD = "<img src=x onerror=alert(1)>"
 
@@ -130,3 +130,46 @@ def test_a_phone_shows_everything_in_its_width(browser: Any, path: Path) -> None
 def test_effects_of_the_page_are_those_of_the_table(opened: Any, comparison: Comparison) -> None:
     shown = opened.evaluate("Array.from(eutely.testNow().effect)")
     np.testing.assert_allclose(shown, comparison.answers[0].cells[1].effect, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def quiet(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The page of a comparison without a finding about places."""
+    atlas, groups = toy_groups(9, 60, shift=0.0)
+    given = true_annotations(atlas, groups)
+    still = eutely.compare(atlas, groups, design=Design(permutations=499), annotations=given)
+    file = tmp_path_factory.mktemp("quiet") / "compare.html"
+    file.write_text(render_comparison(still, "0"), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(file.as_uri())
+    until(page, "window.eutely && eutely.testNow && eutely.atlas.scale > 0")
+    yield page
+    page.close()
+
+
+def test_it_opens_on_a_test_with_findings_and_shows_the_first_one(quiet: Any) -> None:
+    assert quiet.evaluate("eutely.testNow().found") >= 1
+    assert quiet.evaluate("eutely.testNow().test") in ("presence", "size")
+    assert quiet.evaluate("eutely.state.cell") in (ENLARGED, LOST)
+    assert quiet.evaluate("document.querySelectorAll('#points circle').length") > 0
+    legend = quiet.locator("#atlas-legend").inner_text()
+    assert "0.00" not in legend
+    quiet.select_option("#test", label="place-relative (0)")
+    assert quiet.locator("#atlas-legend").inner_text() == "no finding in this test"
+
+
+def test_findings_lead_to_their_test_and_cell(quiet: Any) -> None:
+    for cell, test in ((LOST, "presence"), (ENLARGED, "size"), (LOST, "presence")):
+        quiet.locator(f".checks button[data-pick='{cell}'][data-test='{test}']").click()
+        assert quiet.evaluate("eutely.state.cell") == cell
+        assert quiet.evaluate("eutely.testNow().test") == test
+        assert quiet.evaluate("document.getElementById('test').value") == str(
+            quiet.evaluate("eutely.chosen.test")
+        )
+
+
+def test_missing_cells_are_said_in_words(quiet: Any) -> None:
+    text = quiet.locator(".checks").inner_text()
+    assert "is missing more often: " in text
+    assert "fewer per animal)" in text
+    assert "duplicated" not in text

@@ -65,7 +65,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         found = [f"{count(answer)} in {answer.contrast.name}" for answer in self.answers]
-        return f"<Comparison of {len(self.animals)} animals: {'; '.join(found)}>"
+        more = "; ..." if len(found) > 2 else ""
+        return f"<Comparison of {len(self.animals)} animals: {'; '.join(found[:2])}{more}>"
 
     def name(self, cell: int) -> str:
         """Return the name of a cell, or its number."""
@@ -209,10 +210,12 @@ def rounded(values: Array) -> Array:
 
 
 def effect_words(outcome: Outcome, thing: int) -> str:
-    """Return an effect as people write it: "0.52 spacings", "+12%", "-0.40 nuclei"."""
+    """Return an effect as people write it: "0.52 spacings", "+12%", "0.40 fewer per animal"."""
     value = float(outcome.effect[thing])
     if outcome.unit == SPACINGS:
         return f"{value:.2f} spacings"
     if outcome.unit == "ratio":
         return f"{100 * value:+.0f}%"
-    return f"{value:+.2f} nuclei" if outcome.unit == "nuclei" else f"{value:+.3g}"
+    if outcome.unit == "nuclei":
+        return f"{abs(value):.2f} {'fewer' if value < 0 else 'more'} per animal"
+    return f"{value:+.3g}"

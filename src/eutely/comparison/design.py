@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.errors import CompareError
+from eutely.errors import CompareError, expect_whole
 
 Array = NDArray[np.float64]
 
@@ -57,7 +57,17 @@ class Design:
     permutations: int = 10_000
     seed: int = 0
 
+    def __repr__(self) -> str:
+        words = [*self.covariates, *self.cell_groups, *["trend"] * self.trend]
+        listed = f"{', '.join(words[:4])}{', ...' if len(words) > 4 else ''}; " if words else ""
+        return f"<Design: {listed}{self.permutations} permutations>"
+
     def __post_init__(self) -> None:
+        expect_whole("permutations", self.permutations, CompareError)
+        expect_whole("seed", self.seed, CompareError)
+        for key in ("covariates", "cell_groups"):
+            if not isinstance(getattr(self, key), Mapping):
+                raise CompareError(f"{key}: expected a dict, see the documentation of Design")
         if not 19 <= self.permutations <= MOST_PERMUTATIONS:
             raise CompareError(
                 f"permutations: {self.permutations}; give 19 (p = 0.05 at best) to "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from eutely.comparison.answer import PLACE, PRESENCE, RELATIVE, SCATTER, Answer
+from eutely.comparison.answer import PLACE, PRESENCE, RELATIVE, SCATTER, Answer, Outcome
 from eutely.comparison.clusters import FEWEST_OUT
 from eutely.comparison.comparison import Comparison, count, effect_words, findings
 from eutely.comparison.effects import POWER
@@ -18,11 +20,42 @@ TESTS = {
     PLACE: "shifted in the frame of the atlas",
     RELATIVE: "shifted relative to their neighbours",
     SCATTER: "more or less variable in place",
-    PRESENCE: "missing or duplicated",
-    "size": "larger or smaller",
 }
 """What a finding of each test says of cells; features: "other in <feature>"."""
 
+SIGNED = {
+    PRESENCE: ("missing more often", "there more often, or twice"),
+    "size": ("smaller", "larger"),
+}
+"""The same of tests whose effect has a sign: below 0, and above."""
+
+
+class Finding(NamedTuple):
+    """What a test found, as a sentence whose cells a page can link.
+
+    Attributes
+    ----------
+    test
+        that found it.
+    begin, end
+        of the sentence, around its cells.
+    cells
+        (number, name, effect in words) of those that the sentence names.
+    """
+
+    test: str
+    begin: str
+    cells: tuple[tuple[int, str, str], ...]
+    end: str
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        named = ", ".join(f"{name} ({effect})" for _, name, effect in self.cells)
+        return f"{self.begin} {named}{self.end}"
+
+
+NOTHING = "No cell differs at a false discovery rate of 5%."
 
 _SECOND = (
     f" Nuclei that lay out of place at the same place in {FEWEST_OUT} animals or more, of "
@@ -82,29 +115,40 @@ def methods(comparison: Comparison, version: str) -> str:
 
 
 def found_words(comparison: Comparison, answer: Answer) -> list[str]:
-    """Return what was found in sentences, one per test with findings, and the power."""
-    lines = []
+    """Return what was found in sentences, one or two per test with findings, and the power."""
+    lines = [finding.text for finding in found(comparison, answer)]
+    return [*(lines or [NOTHING]), power_words(answer)]
+
+
+def found(comparison: Comparison, answer: Answer) -> list[Finding]:
+    """Return what was found, by test: cells of either sign apart, where effects have one."""
+    result = []
     for outcome in answer.cells:
         cells = findings(outcome)
-        if not len(cells):
-            continue
-        doubtful = int(outcome.doubtful[cells].sum())
-        what = TESTS.get(outcome.test, f"other in {outcome.test}")
-        first = [
-            f"{comparison.name(cell)} ({effect_words(outcome, cell)})"
-            for cell in cells[:MOST_NAMED].tolist()
+        if outcome.test in SIGNED:
+            below = outcome.effect[cells] < 0
+            parts = list(zip(SIGNED[outcome.test], (cells[below], cells[~below]), strict=True))
+        else:
+            parts = [(TESTS.get(outcome.test, f"other in {outcome.test}"), cells)]
+        result += [
+            _finding(comparison, outcome, what, part.tolist()) for what, part in parts if len(part)
         ]
-        single = len(cells) == 1
-        verb = f"is {what.replace('their', 'its')}" if single else f"are {what}"
-        rest = f" and {len(cells) - MOST_NAMED} more" if len(cells) > MOST_NAMED else ""
-        lines.append(
-            f"{len(cells)} of {len(comparison.atlas)} cells {verb}: "
-            f"{', '.join(first)}{rest}{_doubt(doubtful, len(cells))}."
-        )
-    if not lines:
-        lines.append("No cell differs at a false discovery rate of 5%.")
-    lines.append(power_words(answer))
-    return lines
+    return result
+
+
+def _finding(comparison: Comparison, outcome: Outcome, what: str, cells: list[int]) -> Finding:
+    doubtful = int(outcome.doubtful[cells].sum())
+    verb = f"is {what.replace('their', 'its')}" if len(cells) == 1 else f"are {what}"
+    rest = f" and {len(cells) - MOST_NAMED} more" if len(cells) > MOST_NAMED else ""
+    return Finding(
+        outcome.test,
+        f"{len(cells)} of {len(comparison.atlas)} cells {verb}:",
+        tuple(
+            (cell, comparison.name(cell), effect_words(outcome, cell))
+            for cell in cells[:MOST_NAMED]
+        ),
+        f"{rest}{_doubt(doubtful, len(cells))}.",
+    )
 
 
 def _doubt(doubtful: int, total: int) -> str:

@@ -2,24 +2,16 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from eutely.errors import ConfigError
 
 
 def setting(default: object, what: str, raising: str = "", unit: str = "", **bounds: Any) -> Any:
     """Describe one setting.
 
-    Parameters
-    ----------
-    default
-        of the default preset.
-    what
-        it is, one or two sentences.
-    raising
-        what a higher value does; "" where higher means nothing.
-    unit
-        of the value; "" for a pure number.
-    bounds
-        ``ge``, ``gt``, ``le``, ``lt`` as in pydantic.
+    ``what`` it is, one or two sentences; what ``raising`` it does, "" where higher means nothing;
+    its ``unit``, "" for a pure number; ``bounds``: ``ge``, ``gt``, ``le``, ``lt`` as in pydantic.
     """
     extra: dict[str, Any] = {"raising": raising, "unit": unit}
     return Field(default=default, description=what, json_schema_extra=extra, **bounds)
@@ -29,13 +21,22 @@ class Section(BaseModel):
     """What all sections have in common: unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        validate_default=True,
-        allow_inf_nan=False,
-        use_attribute_docstrings=False,
+        frozen=True, extra="forbid", strict=True, validate_default=True, allow_inf_nan=False
     )
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            from eutely.config.resolve import line_of
+
+            raise ConfigError(f"{type(self).__name__}: {line_of(error)}") from None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise ConfigError(f"settings stay as they are; make others: Config({name}={value!r})")
+
+    # Sections inside of others are checked as parts of the whole, which knows their place.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 class Costs(Section):
@@ -378,6 +379,13 @@ class Config(Section):
     atlas: Atlas = Atlas()
     refine: Refine = Refine()
     estimate: Estimate = Estimate()
+
+    def __repr__(self) -> str:
+        from eutely.config.text import differing
+
+        return f"<Config: {differing(self)}>"
+
+    __str__ = __repr__
 
     def value(self, key: str) -> Any:
         """Return the setting or section with a dotted key, ready for JSON."""

@@ -81,9 +81,14 @@ def resolve(
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False)
-        more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-        raise ConfigError(f"{source}: {_line(details[0])}{more}") from error
+        raise ConfigError(f"{source}: {line_of(error)}") from error
+
+
+def line_of(error: ValidationError) -> str:
+    """Return one line that states what is wrong with settings."""
+    details = error.errors(include_url=False, include_context=False)
+    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    return _line(details[0]) + more
 
 
 def keys(section: type[Section] = Config, before: str = "") -> list[str]:

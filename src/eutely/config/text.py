@@ -88,3 +88,19 @@ def _comment(text: str) -> list[str]:
 def _toml(value: object) -> str:
     """Return one value as TOML; its strings, numbers and truth values are those of JSON."""
     return json.dumps(value, ensure_ascii=True)
+
+
+MOST_SHOWN = 4
+"""Settings that `differing` names."""
+
+
+def differing(config: Config) -> str:
+    """Return the settings that are not those of the preset ``default``, in one line."""
+    given, default = config.model_dump(), Config().model_dump()
+    found = []
+    for name, _, fields in _sections():
+        mine, theirs = (given[name], default[name]) if name else (given, default)
+        before = f"{name}." if name else ""
+        found += [f"{before}{key}={mine[key]!r}" for key in fields if mine[key] != theirs[key]]
+    more = f", and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
+    return ", ".join(found[:MOST_SHOWN]) + more or "default"

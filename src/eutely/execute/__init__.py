@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from eutely.errors import ExecuteError
+from eutely.errors import ExecuteError, expect_whole
 from eutely.execute.protocol import PART, Done, Executor, Progress, Reporting, silent
 from eutely.execute.threads import Threads, cores
 
@@ -48,6 +48,8 @@ def open_executor(workers: int | str | None = None) -> Iterator[Executor]:
         processes on this machine, the address of a running scheduler (``tcp://host:8786``), or the
         path of its scheduler file (``.json``).
     """
+    if workers is not None and not isinstance(workers, str):
+        expect_whole("workers", workers, ExecuteError)
     if isinstance(workers, int) and workers < 1:
         raise ExecuteError(f"workers is {workers}, expected at least 1")
     from eutely.execute.cluster import open_dask

@@ -110,6 +110,10 @@ class Fit:
     mirror: float | None = None
     rivals: tuple[Rival, ...] = ()
 
+    def __repr__(self) -> str:
+        matched = int((self.nuclei >= 0).sum())
+        return f"<Fit: {matched} of {len(self.nuclei)} cells, {len(self.posed)} nuclei>"
+
     @property
     def part(self) -> NDArray[np.float64] | None:
         """(m,), the view of a specimen that shows a part; None if hardly a cell is out of view."""

@@ -68,6 +68,8 @@ LATER = OPTIONAL[1:]
 
 def write_atlas(atlas: Atlas, path: Path | str) -> None:
     """Write ``atlas`` to ``path`` (``.h5``), completely or not at all."""
+    if not isinstance(path, str | os.PathLike):
+        raise WriteError(f"{path!r} is no path; give the name of a file, such as atlas.h5")
     with whole(Path(path)) as aside:
         try:
             _write(atlas, aside)
@@ -134,6 +136,8 @@ def _unreadable(place: Path, why: str) -> ReadError:
 
 def atlas_path(given: Path | str) -> Path:
     """Return the file of an atlas given by its file, the folder of a run, or its name."""
+    if not isinstance(given, str | os.PathLike):
+        raise AtlasError(f"{given!r} is no atlas; give a file, a run folder or the name of one")
     place = Path(given)
     if not place.exists():
         place = known_atlases().get(str(given), place)

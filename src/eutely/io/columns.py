@@ -1,5 +1,7 @@
 """Tables of any format (CSV, TSV, Parquet, Excel) as columns of text: one parser for all."""
 
+from __future__ import annotations
+
 import csv
 import io
 import logging
@@ -11,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,9 @@ from numpy.typing import NDArray
 from eutely.errors import ReadError
 from eutely.io.limits import check_memory, check_regular
 from eutely.io.text import MEMORY, numbers, read_text, short
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger("eutely")
 
@@ -58,7 +63,7 @@ class Columns:
     delimiter: str = ""
     """between fields, of a text table"""
 
-    def rows(self, chosen: Sequence[int]) -> "Columns":
+    def rows(self, chosen: Sequence[int]) -> Columns:
         """Return the table with only the ``chosen`` rows."""
         return Columns(
             self.path,
@@ -176,6 +181,27 @@ def _parquet(path: Path) -> Columns:
             f"cannot read {path} as Parquet: {_first_line(error)}; write it again"
         ) from error
     return Columns(path, fields, range(1, table.num_rows + 1))
+
+
+def columns_of(frame: pd.DataFrame, path: Path) -> Columns:
+    """Return a pandas table as text; a named index is a column, a nameless one is not.
+
+    Parameters
+    ----------
+    frame
+        one row per nucleus.
+    path
+        what the table is called, for errors.
+    """
+    if any(frame.index.names):
+        frame = frame.reset_index()
+    keys = [str(key).strip() for key in frame.columns]
+    columns = []
+    for number in range(len(keys)):
+        column = frame.iloc[:, number]
+        values, known = column.tolist(), column.notna().tolist()
+        columns.append([str(v) if there else "" for v, there in zip(values, known, strict=True)])
+    return Columns(path, _unique(path, keys, columns), range(1, len(frame) + 1))
 
 
 def _excel(path: Path) -> Columns:

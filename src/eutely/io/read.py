@@ -1,5 +1,7 @@
 """Specimens from files and folders: the format of each path, and checks of the cohort."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +17,14 @@ from numpy.typing import NDArray
 from eutely.errors import EutelyError, ReadError
 from eutely.io import volumes
 from eutely.io.apo import read_apo, read_marker
+from eutely.io.columns import columns_of
 from eutely.io.images import Images, in_image
 from eutely.io.labels import read_labels
 from eutely.io.names import named_by, read_names, with_names
 from eutely.io.nwb import read_nwb
 from eutely.io.programs import program_of
 from eutely.io.sources import Reading, ReadProgress, Source, sources
-from eutely.io.tables import read_table
+from eutely.io.tables import read_table, specimens_of
 from eutely.io.volumes.volume import VoxelSize, triple
 from eutely.specimen import MICROMETRE, UNKNOWN, VOXEL, Specimen
 
@@ -28,6 +32,9 @@ __all__ = [
     "BadFilesError", "Images", "Reading", "Source", "Survey", "paired_planes", "read", "read_names",
     "readings", "sources", "survey", "usable", "voxel_triple", "with_names",
 ]  # fmt: skip
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger("eutely")
 
@@ -54,7 +61,7 @@ class Survey:
     problems: tuple[str, ...]
     """one line per file (or specimen) that cannot be used"""
 
-    def renamed(self, features: Mapping[str, str]) -> "Survey":
+    def renamed(self, features: Mapping[str, str]) -> Survey:
         """Return the same with other names of features; see `eutely.Specimen.renamed`."""
         there = {key for reading in self.readings for key in reading.specimen.features}
         absent = sorted(set(features) - there)
@@ -71,7 +78,7 @@ class Survey:
 
 
 def read(
-    *inputs: str | PathLike[str],
+    *inputs: str | PathLike[str] | pd.DataFrame | Sequence[str | PathLike[str] | pd.DataFrame],
     voxel_size: float | Sequence[float] | None = None,
     names: str | PathLike[str] | None = None,
     skip_bad: bool = False,
@@ -87,7 +94,8 @@ def read(
         label volumes (TIFF, OME-Zarr, HDF5, NRRD), tables (CSV, TSV, Parquet, Excel) of a specimen
         or a cohort, Vaa3D point clouds (``.apo``, ``.ano.txt``, ``.marker``), recordings of other
         programs (``embryo.zip:120`` for time point 120), or folders of such files, which are read
-        in the order of their names.
+        in the order of their names. Also pandas tables of nuclei with the columns of such files,
+        and lists of all these.
     voxel_size
         x, y, z in micrometres (or one number if all are equal); takes precedence over the files.
         Tables and point clouds in voxels are converted.
@@ -116,7 +124,14 @@ def read(
     >>> import eutely
     >>> cohort = eutely.read("worms/", "another.csv")  # doctest: +SKIP
     """
-    files = sources(inputs)
+    flat: list[Any] = []
+    for given in inputs:
+        flat += given if isinstance(given, list | tuple) else [given]
+    files = sources(flat)
+    for key, value in (("names", names), ("image", image)):
+        if value is not None and not isinstance(value, str | PathLike):
+            raise ReadError(f"{key}: expected a path, found {type(value).__name__}")
+    channels = (channels,) if isinstance(channels, str) else channels
     images = None if image is None else Images(Path(image), tuple(channels), background)
     cohort = usable(survey(files, voxel_size, images=images), skip_bad)
     specimens = [reading.specimen for reading in cohort]
@@ -158,6 +173,8 @@ def _specimens(file: Source, voxel_size: VoxelSize | None) -> list[Specimen]:
     if program is not None:
         recording = program.read(file.path)
         return recording.specimens(file.path, file.name, file.part, voxel_size)
+    if file.frame is not None:
+        return specimens_of(columns_of(file.frame, file.path), file.name)
     if file.part is not None:
         raise ReadError(f"{file.path}: a table without time points; name it without :{file.part}")
     if file.kind == "points":
@@ -203,7 +220,10 @@ def voxel_triple(given: float | Sequence[float] | None) -> VoxelSize | None:
     """Return x, y, z of a voxel size given as one or three numbers."""
     if given is None:
         return None
-    values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    try:
+        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        values = np.zeros(0)
     if values.shape not in {(1,), (3,)} or not np.isfinite(values).all() or (values <= 0).any():
         raise ReadError(f"voxel size {given}: expected one or three positive numbers (x, y, z)")
     x, y, z = np.broadcast_to(values, (3,)).tolist()

@@ -1,11 +1,15 @@
 """Which files and folders hold specimens, and of which kind: by content, or by name."""
 
+from __future__ import annotations
+
 import logging
 import re
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from eutely.errors import ReadError
 from eutely.io import nwb_file, volumes
@@ -15,6 +19,9 @@ from eutely.io.programs import program_of
 from eutely.io.volumes.choice import suffix_of
 from eutely.io.volumes.volume import VoxelSize
 from eutely.specimen import Specimen
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger("eutely")
 
@@ -48,6 +55,8 @@ class Source:
     """path inside an HDF5 file; time points of a recording, as in ``100-120``; entries of axes"""
     names: Path | None = None
     """table of names beside a volume or point cloud"""
+    frame: Any = field(default=None, compare=False)
+    """a pandas table instead of a file"""
 
 
 @dataclass(frozen=True)
@@ -64,12 +73,30 @@ ReadProgress = Callable[[float], None]
 """Called with the fraction of a file that was read, 0 to 1."""
 
 
-def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
+def is_frame(given: object) -> TypeGuard[pd.DataFrame]:
+    """Return whether a value is a pandas table; imports nothing."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(given, pandas.DataFrame)
+
+
+def _of_frame(frame: pd.DataFrame, number: int) -> Source:
+    """Return the source of a pandas table; its name is its attribute ``name``, or its number."""
+    name = str(frame.attrs.get("name") or ("table" if number == 1 else f"table{number}"))
+    return Source(Path(name), "frame", name, frame=frame)
+
+
+def sources(inputs: Sequence[str | PathLike[str] | pd.DataFrame]) -> list[Source]:
     """Return the files of ``inputs``; folders are replaced by the files in them."""
     if not inputs:
         raise ReadError("no input given; name files or folders")
     files: list[Source] = []
-    for given in inputs:
+    for number, given in enumerate(inputs, start=1):
+        if is_frame(given):
+            files.append(_of_frame(given, number))
+            continue
+        if not isinstance(given, str | PathLike):
+            what = "None" if given is None else type(given).__name__
+            raise ReadError(f"{what} cannot be read; give files, folders or pandas tables")
         path = Path(given)
         part = None
         inside = None if path.exists() else _INSIDE.fullmatch(str(given))
@@ -98,7 +125,9 @@ def sources(inputs: Sequence[str | PathLike[str]]) -> list[Source]:
 def _with_name_tables(files: Sequence[Source]) -> list[Source]:
     """Return the files, with tables of names as part of the volumes that they lie beside."""
     result = [
-        file if file.kind in {"table", "recording"} else replace(file, names=_names_of(file))
+        file
+        if file.kind in {"table", "recording", "frame"}
+        else replace(file, names=_names_of(file))
         for file in files
     ]
     used = {file.names for file in result}

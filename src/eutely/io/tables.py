@@ -60,7 +60,12 @@ def read_table(path: Path, name: str) -> list[Specimen]:
     name
         of the specimen, if the table has no column ``specimen`` or ``individual``.
     """
-    table = standard(read_columns(path))
+    return specimens_of(read_columns(path), name)
+
+
+def specimens_of(columns: Columns, name: str) -> list[Specimen]:
+    """Return the specimens of a table that was read, see `read_table`."""
+    table, path = standard(columns), columns.path
     absent = [key for key in CENTROID if key not in table.fields]
     if absent:
         advice = "rename the columns of the centroid to x, y, z"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from eutely.cliques import Cliques, Matchings
-from eutely.errors import ProblemError
+from eutely.errors import ProblemError, expect_whole
 from eutely.multi.partition import connected, empty_partition, keep_consistent
 from eutely.multi.place import placing_order
 from eutely.multi.region import improve, renew_regions
@@ -46,6 +46,13 @@ def synchronise(
     seed
         of the orders in which specimens are placed.
     """
+    if not isinstance(matchings, Matchings):
+        raise ProblemError(
+            f"synchronise takes Matchings, found {type(matchings).__name__}; see "
+            "Matchings.from_pairs"
+        )
+    expect_whole("seed", seed, ProblemError)
+    expect_whole("rounds", rounds, ProblemError)
     if rounds < 0:
         raise ProblemError(f"rounds is {rounds}, expected 0 or more")
     votes = votes_of(matchings, sparse=sparse)

@@ -48,6 +48,10 @@ class Pose:
     size: tuple[float, float]
     score: float
 
+    def __repr__(self) -> str:
+        length, width = self.size
+        return f"<Pose: length {length:.4g}, width {width:.4g}, score {self.score:.4g}>"
+
     def affine(
         self, size: Sequence[float] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -14,7 +14,7 @@ from eutely.comparison.answer import RELATIVE, Answer, Outcome
 from eutely.comparison.comparison import count, findings
 from eutely.comparison.positions import positions
 from eutely.comparison.scores import LEVEL
-from eutely.comparison.words import found_words, headline, methods
+from eutely.comparison.words import NOTHING, found, headline, methods, power_words
 from eutely.report.data import packed, page_data
 from eutely.report.page import SCRIPTS, assembled, asset
 from eutely.report.words import Tile, unit_of
@@ -51,8 +51,9 @@ def render_comparison(comparison: Comparison, version: str, command: str = "") -
         atlas=atlas,
         headline=headline(comparison),
         tiles=tiles(comparison),
-        found=[(answer.contrast.name, found_words(comparison, answer))
+        found=[(answer.contrast.name, found(comparison, answer), power_words(answer))
                for answer in comparison.answers],
+        nothing=NOTHING,
         unit=unit_of(atlas),
         methods=methods(comparison, version).split("\n"),
         whole=_rows(comparison.whole_frame(), ["measure"]),

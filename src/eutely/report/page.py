@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -160,3 +161,20 @@ def _text(value: object) -> str:
 def asset(name: str) -> Markup:
     """Return a style or script unescaped: these files are part of the package and trusted."""
     return Markup((files("eutely.report") / "assets" / name).read_text(encoding="utf-8"))
+
+
+SMALL_SCRIPTS = ("shaders", "viewer", "colours", "common", "small")
+"""The scripts of the small view; each needs those before it."""
+
+SMALL_HEIGHT = 320
+"""Height of the small view in pixels; it is as wide as the notebook."""
+
+
+def small_view(atlas: Atlas) -> str:
+    """Return an HTML frame for notebooks in which an atlas can be turned; it needs nothing else."""
+    page = assembled("small.html", SMALL_SCRIPTS, data=page_data(atlas, Report("atlas")))
+    # Scripts of the frame can reach neither the notebook nor the network.
+    return (
+        f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" width="100%" '
+        f'height="{SMALL_HEIGHT}" style="border: 0" title="Atlas of {len(atlas)} cells"></iframe>'
+    )

@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.errors import EutelyError
+from eutely.errors import EutelyError, expect_number, expect_whole
 from eutely.simulation.deform import Variation, individual
 from eutely.simulation.difficulty import Difficulty, difficulty
 from eutely.simulation.plan import Plan, body_plan, rotations
-from eutely.simulation.segmentation import Flaws, Nuclei, segmented
+from eutely.simulation.segmentation import Flaws, Nuclei, flaws_of, segmented
 from eutely.specimen import MICROMETRE, Specimen
 
 __all__ = ["Difficulty", "Flaws", "Plan", "Variation", "body_plan", "difficulty", "simulate"]
@@ -70,6 +70,12 @@ def simulate(
     >>> [len(worm) for worm in cohort]
     [36, 36, 38]
     """
+    expect_whole("specimens", specimens)
+    expect_whole("seed", seed)
+    if not isinstance(cells, Plan):
+        expect_whole("cells", cells)
+    if not isinstance(variation, Variation):
+        expect_number("variation", variation)
     if specimens < 1:
         raise EutelyError(f"cannot simulate {specimens} specimens; give 1 or more")
     if seed < 0:
@@ -78,7 +84,7 @@ def simulate(
         raise EutelyError(f"pose '{pose}' is unknown; give any, axis or none")
     if not isinstance(variation, Variation):
         variation = Variation().scaled(variation)
-    errors = Flaws(**flaws)
+    errors = flaws_of(flaws)
     plan = cells if isinstance(cells, Plan) else body_plan(cells)
     return [_specimen(plan, variation, pose, errors, seed, k) for k in range(specimens)]
 

@@ -1,11 +1,12 @@
 """Segmentation errors: nuclei that are missing, spurious, split, merged, shifted, mismeasured."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.errors import EutelyError
+from eutely.errors import EutelyError, expect_number
 from eutely.simulation.plan import rotations
 
 Floats = NDArray[np.float64]
@@ -38,10 +39,20 @@ class Flaws:
     def __post_init__(self) -> None:
         for entry in fields(self):
             value = getattr(self, entry.name)
+            expect_number(entry.name, value)
             most = 1.0 if entry.name in ("missing", "merged", "split") else np.inf
             if not 0 <= value <= most or value == np.inf:
                 limit = "between 0 and 1" if most == 1 else ">= 0"
                 raise EutelyError(f"{entry.name} is {value}; give a number {limit}")
+
+
+def flaws_of(given: Mapping[str, float]) -> Flaws:
+    """Return the flaws that a user gave; an unknown one is an error."""
+    known = [entry.name for entry in fields(Flaws)]
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise EutelyError(f"simulate knows no '{unknown[0]}'; flaws are {', '.join(known)}")
+    return Flaws(**given)
 
 
 @dataclass

@@ -100,6 +100,12 @@ class Solution:
     seconds: float
     bound_seconds: float = 0.0
 
+    def __repr__(self) -> str:
+        matched = int((self.matching >= 0).sum())
+        bound = "" if self.bound is None else f", at least {self.bound:.6g}"
+        count = len(self.matching)
+        return f"<Solution: {matched} of {count} matched, objective {self.objective:.6g}{bound}>"
+
     @property
     def gap(self) -> float | None:
         """Return the largest possible distance to the optimum; None without a bound."""

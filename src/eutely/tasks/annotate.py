@@ -30,7 +30,8 @@ from eutely.geometry import folds
 from eutely.origin import groups_of, origin_of
 from eutely.pose import Oriented, anonymous, oriented, posed
 from eutely.specimen import UNKNOWN, Specimen
-from eutely.tasks.pins import Pins, pinned_nuclei, pins_of_specimens
+from eutely.tasks import inputs
+from eutely.tasks.pins import pinned_nuclei, pins_of_specimens
 from eutely.tasks.series import (
     FOLDS,
     SERIES,
@@ -81,12 +82,12 @@ class Task(NamedTuple):
 
 
 def annotate(
-    atlas: Atlas,
-    specimens: Sequence[Specimen],
+    atlas: inputs.GivenAtlas,
+    specimens: inputs.Specimens,
     *,
     adapt: bool | None = None,
     handedness: Handedness = "auto",
-    pins: Pins | None = None,
+    pins: inputs.GivenPins | None = None,
     workers: int | str | None = None,
     progress: Progress = silent,
 ) -> list[Annotation]:
@@ -98,9 +99,11 @@ def annotate(
     Parameters
     ----------
     atlas
-        to look the cells up in.
+        to look the cells up in: an `Atlas`, its file, the folder of a run, or the name of a
+        built-in one.
     specimens
-        of the atlas's kind; their names do not matter.
+        of the atlas's kind, one or many: `Specimen`, files, folders, pandas tables. The names of
+        their nuclei do not matter.
     adapt
         shift the atlas to the series first, so that each specimen is annotated by what the others
         are like as well. By default with ten or more specimens of a series (see `eutely.origin`;
@@ -112,13 +115,15 @@ def annotate(
         that the atlas is of, where a specimen alone does not show it. By an atlas that is symmetric
         itself all are taken as they are.
     pins
-        what is known for sure: (specimen, id) -> name or number of the cell, "" for none.
+        what is known for sure: (specimen, id) -> name or number of the cell, "" for none; or a
+        table of it.
     workers
         threads on this machine, or the address of a Dask cluster; see `eutely.build`.
     progress
         callback for long-running work; specimens of a series are counted twice.
     """
-    given = pins_of_specimens(pins or {}, specimens)
+    atlas, specimens = inputs.the_atlas(atlas), inputs.the_specimens(specimens)
+    given = pins_of_specimens(inputs.the_pins(pins) or {}, specimens)
     said, lacking = features_told(atlas.features, specimens)
     if said:
         log.log(logging.WARNING if lacking else logging.INFO, "%s", said)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -37,11 +38,12 @@ from eutely.specimen import UNKNOWN, Specimen, html_table
 from eutely.steps import Context, Run, Store, step
 from eutely.store import Memory
 from eutely.store.folder import RunFolder, open_run
+from eutely.tasks import inputs
 from eutely.tasks.annotate import fit_specimen
 from eutely.tasks.kept import pins_of_run, remember_pins, with_kept_names
 from eutely.tasks.outliers import outliers, warn
 from eutely.tasks.outputs import write_build
-from eutely.tasks.pins import Pins, pins_of_specimens, with_pins
+from eutely.tasks.pins import pins_of_specimens, with_pins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,12 +160,12 @@ class Built:
 
 
 def build(
-    specimens: Sequence[Specimen],
-    output: Path | str | Store | None = None,
+    specimens: inputs.Specimens,
+    output: str | PathLike[str] | Store | None = None,
     *,
-    config: Config | None = None,
+    config: inputs.GivenConfig | None = None,
     supervised: bool = False,
-    pins: Pins | None = None,
+    pins: inputs.GivenPins | None = None,
     workers: int | str | None = None,
     progress: Progress = silent,
 ) -> Built:
@@ -172,17 +174,19 @@ def build(
     Parameters
     ----------
     specimens
-        at least two, in one unit. Their names are not looked at, unless ``supervised``.
+        at least two, in one unit: `Specimen`, files, folders, pandas tables. Their names are not
+        looked at, unless ``supervised``.
     output
         the run folder: results, and what is needed to continue after an interruption; or an open
         store. None keeps everything in memory.
     config
-        the settings; None for those of the preset ``default``.
+        the settings, the name of a preset, a TOML file, or settings that differ from the defaults,
+        such as ``{"seed": 1, "refine.folds": 3}``; None for the preset ``default``.
     supervised
         take the cells from the names instead of finding them: the method ``named``.
     pins
         what is known for sure: (specimen, id) -> name, "" for a nucleus that is no cell. Nuclei
-        of one name end up in one cell; other names are still not looked at.
+        of one name end up in one cell; other names are still not looked at. Or a table of it.
     workers
         threads on this machine (None: one for each core); or where Dask runs: ``local:N``
         processes, the address of a scheduler, or the path of its scheduler file.
@@ -194,13 +198,13 @@ def build(
     Built
         ``.atlas`` is the atlas; the same bytes for the same specimens, settings and seed.
     """
-    settings = config or Config()
+    settings, pins = inputs.the_config(config), inputs.the_pins(pins)
     if supervised:
         settings = settings.model_copy(update={"method": "named"})
     named = settings.method == "named"
     if named and pins:
         raise EutelyError("a supervised build takes all cells from names; leave the pins out")
-    ordered = in_order(specimens)
+    ordered = in_order(inputs.the_specimens(specimens))
     # Wrong ids and unknown features are reported before any work.
     features = feature_names(ordered, settings.estimate.features)
     labels = tuple(one.names or ("",) * len(one) for one in ordered) if named else ()
@@ -208,8 +212,8 @@ def build(
         if isinstance(store, RunFolder):
             if not named:
                 pins = pins_of_run(store, pins)
-            inputs = {specimen.name: pack(specimen).digest for specimen in ordered}
-            store.describe(to_toml(settings), inputs)
+            digests = {specimen.name: pack(specimen).digest for specimen in ordered}
+            store.describe(to_toml(settings), digests)
         pinned = pins_of_specimens(pins or {}, ordered)
         if isinstance(store, RunFolder) and pins is not None:
             remember_pins(store, pins)
@@ -283,15 +287,17 @@ def _standing(frame: Frame, cells: Cells) -> Frame:
 
 
 @contextmanager
-def _store(output: Path | str | Store | None) -> Iterator[Store]:
+def _store(output: str | PathLike[str] | Store | None) -> Iterator[Store]:
     """Yield the store that was asked for."""
     if output is None:
         yield Memory()
-    elif isinstance(output, str | Path):
+    elif isinstance(output, str | PathLike):
         with open_run(Path(output)) as folder:
             yield folder
-    else:
+    elif hasattr(output, "journal"):
         yield output
+    else:
+        raise EutelyError(f"output: expected a folder, found {inputs.kind(output)}")
 
 
 def in_order(specimens: Sequence[Specimen]) -> tuple[Specimen, ...]:

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,11 @@ from eutely.comparison.second import renamed
 from eutely.comparison.sets import cell_sets
 from eutely.errors import CompareError
 from eutely.execute import Progress, silent
+from eutely.io import read
 from eutely.plots.compute import groups as prefixes
 from eutely.specimen import Specimen
 from eutely.tasks.annotate import annotate
+from eutely.tasks.inputs import GivenAtlas, Specimens, is_path, kind, the_atlas, the_specimens
 from eutely.tasks.outliers import outliers
 from eutely.tasks.pins import Pins
 
@@ -35,8 +38,8 @@ MOST_LOST = 0.5
 
 
 def compare(
-    atlas: Atlas,
-    groups: Mapping[str, Sequence[Specimen]],
+    atlas: GivenAtlas,
+    groups: Mapping[str, Specimens] | Sequence[str | PathLike[str]],
     output: str | Path | None = None,
     *,
     design: Design | None = None,
@@ -53,9 +56,10 @@ def compare(
     Parameters
     ----------
     atlas
-        that has the cells.
+        that has the cells, see `eutely.annotate`.
     groups
-        label -> animals, at least three; the first group is the reference.
+        label -> animals (see `eutely.annotate`), at least three; the first group is the reference.
+        Or folders, which are groups of their names.
     output
         folder for ``compare.csv``, ``compare.html``, further tables and figures; None for none.
     design
@@ -68,6 +72,9 @@ def compare(
         callback for long-running work.
     """
     design = design or Design()
+    if not isinstance(design, Design):
+        raise CompareError(f"design: expected a Design, found {kind(design)}")
+    atlas, groups = the_atlas(atlas), _the_groups(groups)
     check_groups(groups)
     labels = tuple(groups)
     specimens = [specimen for label in labels for specimen in groups[label]]
@@ -121,6 +128,23 @@ def compare(
 
         write_comparison(comparison, Path(output), progress=progress)
     return comparison
+
+
+def _the_groups(
+    given: Mapping[str, Specimens] | Sequence[str | PathLike[str]],
+) -> dict[str, list[Specimen]]:
+    """Return the groups that a user gave."""
+    if isinstance(given, Mapping):
+        return {str(label): the_specimens(animals) for label, animals in given.items()}
+    if isinstance(given, list | tuple) and all(map(is_path, given)):
+        labels = [Path(path).resolve().name.split(".")[0] for path in given]
+        if len(set(labels)) == len(labels):
+            return {label: read(path) for label, path in zip(labels, given, strict=True)}
+        raise CompareError("two groups have the same name; give a dict of label -> animals")
+    raise CompareError(
+        "groups: expected label -> animals, such as {'wild type': 'wt/', 'mutant': 'mut/'}, or a "
+        f"list of folders, found {kind(given)}"
+    )
 
 
 def check_groups(groups: Mapping[str, Sequence[Specimen]]) -> None:

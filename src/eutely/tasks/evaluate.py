@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from eutely import evaluation
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import Evaluation
 from eutely.execute import Progress, silent
-from eutely.specimen import Specimen
 from eutely.tasks.annotate import annotate
+from eutely.tasks.inputs import GivenAtlas, Specimens, the_atlas, the_specimens
 
 
 def name(
-    atlas: Atlas,
-    specimens: Sequence[Specimen],
+    atlas: GivenAtlas,
+    specimens: Specimens,
     *,
     workers: int | str | None = None,
     progress: Progress = silent,
@@ -25,14 +23,16 @@ def name(
     Parameters
     ----------
     atlas
-        to name; names that it has are replaced.
+        to name, see `eutely.annotate`; names that it has are replaced.
     specimens
-        at least one with names; each is matched with the atlas first, without looking at them.
+        see `eutely.annotate`; at least one with names; each is matched with the atlas first,
+        without looking at them.
     workers
         where to run, see `eutely.build`.
     progress
         callback for long-running work.
     """
+    atlas, specimens = the_atlas(atlas), the_specimens(specimens)
     labels = [specimen.names or ("",) * len(specimen) for specimen in specimens]
     if not any(any(row) for row in labels):
         raise EutelyError("no specimen has a named nucleus; naming needs a column 'name'")
@@ -42,8 +42,8 @@ def name(
 
 
 def evaluate(
-    atlas: Atlas,
-    specimens: Sequence[Specimen],
+    atlas: GivenAtlas,
+    specimens: Specimens,
     *,
     adapt: bool | None = None,
     workers: int | str | None = None,
@@ -54,9 +54,9 @@ def evaluate(
     Parameters
     ----------
     atlas
-        with names.
+        with names, see `eutely.annotate`.
     specimens
-        at least one with names; they are annotated without looking at them.
+        see `eutely.annotate`; at least one with names; they are annotated without looking at them.
     adapt
         whether to shift the atlas to the series, see `eutely.annotate`.
     workers
@@ -64,6 +64,7 @@ def evaluate(
     progress
         callback for long-running work.
     """
+    atlas, specimens = the_atlas(atlas), the_specimens(specimens)
     if not any(atlas.names):
         raise AtlasError("the atlas has no names yet; give it some with 'eutely name' first")
     annotations = annotate(atlas, specimens, adapt=adapt, workers=workers, progress=progress)

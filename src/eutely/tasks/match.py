@@ -13,6 +13,7 @@ from scipy.spatial import KDTree
 from eutely.align.affine import FEWEST_MATCHES, least_squares
 from eutely.align.target import ALL_MATCHED
 from eutely.costs.gaussian import Costs, between
+from eutely.errors import EutelyError
 from eutely.fit.poses import RIVAL, ROLLS
 from eutely.frame import canonical_order
 from eutely.geometry import nearness, spacing
@@ -21,6 +22,7 @@ from eutely.solver import solve
 from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules, centres_of
 from eutely.specimen import Specimen
+from eutely.tasks.inputs import Given, check_seed, one_specimen
 
 SPREAD_POSITION = (0.7, 0.23, 0.15)
 """Variances of positions along the body axes, in squared distances of neighbours; what was learned
@@ -116,6 +118,12 @@ class Match:
     mirrored: bool = False
     clear: bool = True
 
+    def __repr__(self) -> str:
+        matched = int((self.partners >= 0).sum())
+        words = [f"{matched} of {len(self.partners)} nuclei"]
+        words += ["mirrored"] * self.mirrored + [self.doubt] * bool(self.doubt)
+        return f"<Match: {', '.join(words)}>"
+
     @property
     def doubt(self) -> Literal["", "loose", "chance"]:
         """How far the matches can be trusted, from the agreement beside that of chance.
@@ -155,8 +163,8 @@ class _Tried(NamedTuple):
 
 
 def match(
-    first: Specimen,
-    second: Specimen,
+    first: Given,
+    second: Given,
     *,
     effort: str = "default",
     handedness: Literal["auto", "as-is", "mirrored"] = "auto",
@@ -172,7 +180,7 @@ def match(
     Parameters
     ----------
     first, second
-        specimens of one organism, in one unit.
+        specimens of one organism, in one unit; or what they are read from.
     effort
         of the solver: ``fast``, ``default`` or ``thorough``.
     handedness
@@ -180,6 +188,10 @@ def match(
     seed
         of the solver, and of what the agreement is compared with.
     """
+    if handedness not in HANDS:
+        raise EutelyError(f"handedness '{handedness}'; there are: {', '.join(HANDS)}")
+    check_seed(seed)
+    first, second = one_specimen(first, "match"), one_specimen(second, "match")
     left_oriented, right_oriented = oriented(first), oriented(second)
     target = left_oriented.poses[0]
     left = target.apply(left_oriented.specimen)

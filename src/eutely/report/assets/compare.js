@@ -31,6 +31,7 @@ const probability = (value) => (!Number.isFinite(value) ? "–" : value >= 0.001
 // Signed effects from blue to red around 0, shifts from dark to bright.
 function byEffect(values, test, shown) {
   const signed = test.unit !== "spacings", known = Array.from(values).filter((_, cell) => shown(cell)).map(Math.abs);
+  if (!known.length) return { colours: Array.from(values, () => GREY), legend: { items: [["no finding in this test", GREY]] } };
   const most = Math.max(...known, 1e-9), low = signed ? -most : 0;
   const scale = signed ? "change" : "amount";
   const colours = Array.from(values, (value, cell) =>
@@ -147,6 +148,7 @@ function drawTable() {
     const row = element("tr", undefined, isFinding(test, cell) ? "finding" : "");
     const button = element("button", title(cell));
     button.dataset.pick = cell;
+    button.dataset.test = test.test;
     const first = element("td");
     first.append(button);
     row.append(first, ...[test.test, amount(test, test.effect[cell]), `${amount(test, test.low[cell])} to ${amount(test, test.high[cell])}`,

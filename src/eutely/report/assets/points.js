@@ -68,7 +68,34 @@ function listTests() {
     option.value = at;
     return option;
   }));
-  tests.value = before || String(Math.max(0, contrastNow().tests.findIndex((test) => test.test === "place-relative")));
+  tests.value = before || String(mostTelling());
+}
+
+// The test to open with: relative places if they have findings, else the test with the most.
+function mostTelling() {
+  const found = contrastNow().tests.map((test) => test.found + (test.found && test.test === "place-relative" ? 1e6 : 0));
+  const best = found.indexOf(Math.max(...found));
+  return found[best] ? best : Math.max(0, contrastNow().tests.findIndex((test) => test.test === "place-relative"));
+}
+
+// The most significant finding of the chosen test, or -1.
+function firstFinding() {
+  const test = testNow();
+  const order = cells.names.map((_, cell) => cell).filter((cell) => isFinding(test, cell));
+  order.sort((a, b) => test.q[a] - test.q[b] || test.p[a] - test.p[b] || Math.abs(test.effect[b]) - Math.abs(test.effect[a]));
+  return order[0] ?? -1;
+}
+
+// Show a test of a contrast, as its choices above the atlas would.
+function show(contrast, name) {
+  if (contrast !== undefined && contrast !== document.getElementById("contrast").value) {
+    document.getElementById("contrast").value = contrast;
+    listTests();
+  }
+  const at = compare.contrasts[+document.getElementById("contrast").value].tests.findIndex(({ test }) => test === name);
+  if (at < 0 || at === chosen.test && chosen.contrast === +document.getElementById("contrast").value) return;
+  document.getElementById("test").value = String(at);
+  chooseTest();
 }
 
 document.getElementById("contrast").append(...compare.contrasts.map((contrast, at) => {
@@ -81,7 +108,10 @@ document.getElementById("arrows").addEventListener("change", drawArrows);
 for (const [id, event] of [["filter", "input"], ["only", "change"]]) document.getElementById(id).addEventListener(event, drawTable);
 document.addEventListener("click", (event) => {
   const source = event.target.closest("[data-pick]");
-  if (source) select(+source.dataset.pick, true);
+  if (!source) return;
+  if (source.dataset.test) show(source.dataset.contrast, source.dataset.test);
+  select(+source.dataset.pick, true);
+  if (source.dataset.contrast) document.getElementById("atlas").scrollIntoView({ behavior: "smooth" });
 });
 followers.push((cell) => { drawVolcano(); drawPoints(cell); });
 let wideBefore = window.innerWidth;
@@ -92,6 +122,9 @@ window.addEventListener("resize", () => {
   drawPoints(state.cell);
 });
 paint.value = "effect";
+chosen.contrast = Math.max(0, compare.contrasts.findIndex(({ tests }) => tests.some(({ found }) => found)));
+document.getElementById("contrast").value = String(chosen.contrast);
 listTests();
 chooseTest();
+if (firstFinding() >= 0) select(firstFinding());
 Object.assign(window.eutely, { compare, chosen, testNow });
