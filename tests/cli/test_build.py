@@ -68,8 +68,12 @@ def test_an_atlas_file_is_named_in_place(folder: Path, tmp_path: Path) -> None:
 
 def test_the_atlas_of_a_run_is_named_in_place(folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(folder / "run", tmp_path / "run")
+    (copy / "report.html").write_text("as it was", encoding="utf-8")
     said = run("name", copy, folder / "train", "--workers", 1)
     assert str(copy / "atlas.h5") in said
+    page = (copy / "report.html").read_text(encoding="utf-8")
+    assert "No cell has a name yet" not in page
+    assert "60 named" in page
     assert (copy / "atlas.h5").read_bytes() == (folder / "named.h5").read_bytes()
     assert not any(read_atlas(folder / "run" / "atlas.h5").names)
 

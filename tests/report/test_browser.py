@@ -114,6 +114,25 @@ def test_search_finds_a_cell(opened: Opened) -> None:
     assert opened.page.evaluate("eutely.state.cell") == -1
 
 
+def test_the_begin_of_a_name_is_enough(opened: Opened) -> None:
+    names = sorted(toy_report()[0].names)
+    begin = names[0][:2]
+    several = [name for name in names if name.startswith(begin)]
+    assert len(several) > 1
+    opened.page.fill("#find", begin.lower())
+    assert several[0] in opened.page.locator("#found").inner_text()
+    for number in (0, 1):  # Enter goes from one to the next
+        opened.page.press("#find", "Enter")
+        chosen = opened.page.evaluate("eutely.state.cell")
+        assert toy_report()[0].names[chosen] == several[number]
+    assert opened.page.locator("#found").inner_text() == f"{several[1]}, 2 of {len(several)}"
+    opened.page.fill("#find", "nobody")
+    opened.page.press("#find", "Enter")
+    assert opened.page.locator("#found").inner_text() == "no such cell"
+    opened.page.click("#atlas-reset")
+    assert opened.page.locator("#found").inner_text() == ""
+
+
 @pytest.mark.parametrize("paint", ["group", "spread", "seen", "confidence", "accuracy", "name"])
 def test_cells_can_be_coloured_by(opened: Opened, paint: str) -> None:
     opened.page.select_option("#paint", paint)

@@ -28,7 +28,7 @@ from eutely.cli.common import (
     start_log,
     threads_or_dask,
 )
-from eutely.errors import ReadError, WriteError
+from eutely.errors import EutelyError, ReadError, WriteError
 
 if TYPE_CHECKING:
     from eutely.atlas import Atlas
@@ -84,11 +84,27 @@ def name(
         named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
     keep_atlas(target, named)
     write_atlas(named, target)
+    renew_page(target)
     if not quiet:
         say(
             f"{sum(map(bool, named.names))} of {len(named)} cells named, in {target}; "
             f"next: eutely annotate {target} NEW_SPECIMENS -o DIR"
         )
+
+
+def renew_page(target: Path) -> None:
+    """Write the page of a run again, with the names that its atlas has now."""
+    from eutely.io.written import REPORT
+
+    folder = target.parent
+    if target != atlas_file(str(folder)) or not (folder / REPORT).exists():
+        return
+    from eutely.tasks.outputs import read_report, write_page
+
+    try:
+        write_page(folder, *read_report(folder))
+    except EutelyError as error:
+        log.warning("the page of %s shows no new names (%s)", folder, error)
 
 
 def atlas_at(target: Path) -> "Atlas | None":

@@ -87,12 +87,35 @@ const find = document.getElementById("find");
 const known = new Map(cells.names.map((name, cell) => [(name || `cell ${cell}`).toUpperCase(), cell]));
 document.getElementById("cell-names").append(
   ...everyCell.map(title).sort().map((name) => { const option = element("option"); option.value = name; return option; }));
+// The cells that a text means: the one of that name or number, else those whose names begin with it, else hold it.
+function meant(text) {
+  const wanted = text.trim().toUpperCase(), number = /^(CELL )?(\d+)$/.exec(wanted);
+  if (!wanted) return [];
+  if (known.has(wanted)) return [known.get(wanted)];
+  if (number && +number[2] < cells.count) return [+number[2]];
+  const names = [...known.keys()].sort(), begin = names.filter((name) => name.startsWith(wanted));
+  return (begin.length ? begin : names.filter((name) => name.includes(wanted))).map((name) => known.get(name));
+}
+
+function sayFound(text) { document.getElementById("found").textContent = text; }
+
 find.addEventListener("input", () => {
-  const wanted = find.value.trim().toUpperCase();
-  const number = /^(CELL )?(\d+)$/.exec(wanted);
-  const cell = known.get(wanted) ?? (number && +number[2] < cells.count ? +number[2] : undefined);
-  document.getElementById("found").textContent = !wanted || cell !== undefined ? "" : "no such cell";
-  if (cell !== undefined) select(cell, true);
-  else if (state.cell >= 0) { select(-1); if (!wanted) atlas.reset(); }
+  const several = meant(find.value), wanted = find.value.trim();
+  if (several.length === 1 && title(several[0]).toUpperCase() === wanted.toUpperCase() || /^(cell )?\d+$/i.test(wanted) && several.length) {
+    sayFound("");
+    select(several[0], true);
+    return;
+  }
+  const more = several.length > 4 ? `, … (${several.length})` : "";
+  sayFound(!wanted ? "" : several.length ? `${several.slice(0, 4).map(title).join(", ")}${more}; Enter shows them` : "no such cell");
+  if (state.cell >= 0) { select(-1); if (!wanted) atlas.reset(); }
 });
-document.getElementById("atlas-reset").addEventListener("click", () => { find.value = ""; select(-1); atlas.reset(); });
+find.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  const several = meant(find.value);
+  if (!several.length) { sayFound(find.value.trim() ? "no such cell" : ""); return; }
+  const at = (several.indexOf(state.cell) + 1) % several.length;  // the next one with each Enter
+  sayFound(several.length > 1 ? `${title(several[at])}, ${at + 1} of ${several.length}` : "");
+  select(several[at], true);
+});
+document.getElementById("atlas-reset").addEventListener("click", () => { find.value = ""; sayFound(""); select(-1); atlas.reset(); });
