@@ -306,6 +306,33 @@ def test_a_reload_keeps_all_and_two_tabs_see_each_other(
     other.page.close()
 
 
+def test_a_window_goes_on_beside_others_and_takes_nothing_back_that_it_has_not_seen(
+    served: tuple[Path, Server], browser: Any, window: Page
+) -> None:
+    other = Page(browser, served[1].address)
+    other.ask("(location.hash = 1, 0)")
+    other.until("eutely.desk.open.number === 1 && eutely.desk.row >= 0")
+    window.page.keyboard.press("Enter")
+    window.answered()
+    # Corrections of other specimens, not seen yet, are no conflict; keys pressed at once neither.
+    stale = "eutely.desk.open.revision = 0"
+    rows = other.ask("eutely.desk.open.queue.slice(0, 3).map(({ row }) => row)")
+    other.ask(f"({stale}, given.forEach((row) => eutely.settle([[row, -1]])), 0)", rows)
+    other.until("document.getElementById('saved').textContent === 'saved'")
+    other.answered()
+    assert {other.id(row) for row in rows} <= set(pins(served))
+    other.page.close()
+    # An undo of what the window has not seen is.
+    before = pins(served)
+    third = Page(browser, served[1].address)
+    third.ask("(location.hash = 1, 0)")
+    third.until("eutely.desk.open.number === 1 && eutely.desk.row >= 0")
+    third.ask(f"({stale}, document.dispatchEvent(new KeyboardEvent('keydown', {{key: 'u'}})), 0)")
+    third.until("document.getElementById('saved').textContent.includes('another window, nucleus')")
+    assert pins(served) == before
+    third.page.close()
+
+
 def test_a_foreign_page_can_neither_read_nor_write(
     served: tuple[Path, Server], browser: Any, tmp_path: Path
 ) -> None:

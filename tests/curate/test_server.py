@@ -1,5 +1,6 @@
 """The server answers its own page only, and never with anything but text."""
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,8 +100,26 @@ def test_only_json_of_a_sensible_size_is_read(client: Client) -> None:
         path, content=b"[" * 2**21, headers={"content-type": "application/json"}
     )
     assert large.status_code == 403
-    for content in ([], {}, {"cells": 3, "seen": 0}, {"cells": [[1]], "seen": 0}, "x"):
+    parts = client.raw.post(
+        path,
+        content=(b"[" * 2**16 for _ in range(32)),  # chunked: no length is said
+        headers={"content-type": "application/json"},
+    )
+    assert parts.status_code == 413
+    for cells in (3, [[1]], [[5.5, 3]], [[True, 3]], [["5", 3]], [[5, [3]]], None):
+        told = {"cells": cells, "seen": 0}
+        assert client.post("specimens/0/correct", told).status_code == 400
+    for content in ([], {}, "x", 7):
         assert client.post("specimens/0/correct", content).status_code == 400
+    assert client.post("specimens/0/undo", {}).status_code == 400  # says not what it has seen
+    for number in ("1e999", "-1e999", "NaN", "9" * 4000, "9" * 5000):
+        for told in ("[[{}, 3]], 'seen': 0", "[[5, {}]], 'seen': 0", "[], 'seen': {}"):
+            text = f"{{'cells': {told.format(number)}}}".replace("'", '"')
+            odd = client.raw.post(path, content=text, headers={"content-type": "application/json"})
+            assert odd.status_code in (400, 409), text[:40]
+        assert client.get(f"specimens/{number}").status_code == 404
+        assert client.get(f"specimens/0/slices/{number}").status_code == 404
+        assert client.get(f"specimens/0?seen={number}").status_code == 200
     deep = client.raw.post(path, content=b"[" * 10**5, headers={"content-type": "application/json"})
     assert deep.status_code == 400
     assert client.post("specimens/9/correct", {"cells": [[5, 3]], "seen": 0}).status_code == 400
@@ -109,15 +128,40 @@ def test_only_json_of_a_sensible_size_is_read(client: Client) -> None:
     assert client.get("specimens/0/correct").status_code == 405
 
 
+def test_a_client_that_leaves_in_mid_body_is_no_error(client: Client) -> None:
+    path = f"/{client.desk.token}/specimens/0/correct"
+    scope = {
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(),
+        "query_string": b"", "root_path": "", "scheme": "http", "http_version": "1.1",
+        "headers": [(b"host", HOST.encode()), (b"content-type", b"application/json"),
+                    (b"content-length", b"1000")],
+    }  # fmt: skip
+    news = iter([{"type": "http.request", "body": b"{", "more_body": True},
+                 {"type": "http.disconnect"}])  # fmt: skip
+
+    async def receive() -> Any:
+        return next(news)
+
+    async def send(message: Any) -> None:
+        assert message.get("status", 400) == 400
+
+    asyncio.run(client.raw.app(scope, receive, send))
+    assert client.desk.session.cases[0].history.pins == {}
+
+
 def test_a_correction_undo_and_a_conflict(client: Client) -> None:
     told = client.get("specimens/0").json()
     wanted = {"cells": [[5, told["cells"][6]]], "seen": told["revision"]}
     assert client.post("specimens/0/correct", wanted).json() == {"revision": 1}
-    late = client.post("specimens/0/correct", {"cells": [[5, 2]], "seen": 0})
-    assert late.status_code == 409
-    assert "another window" in late.json()["problem"]
-    assert client.post("specimens/0/undo", {}).json() == {"revision": 2}
-    assert client.post("specimens/0/redo", {}).json() == {"revision": 3}
+    for what, late in (("correct", {"cells": [[6, told["cells"][6]]]}), ("undo", {}), ("redo", {})):
+        refused = client.post(f"specimens/0/{what}", {**late, "seen": 0})
+        assert refused.status_code == 409
+        assert refused.json() == {
+            "problem": refused.json()["problem"], "revision": 1, "specimens": [0],
+        }  # fmt: skip
+        assert "another window, nucleus" in refused.json()["problem"]
+    assert client.post("specimens/0/undo", {"seen": 1}).json() == {"revision": 2}
+    assert client.post("specimens/0/redo", {"seen": 2}).json() == {"revision": 3}
     assert len(client.get("specimens/0/slices/5").json()["planes"]) == 3
 
 

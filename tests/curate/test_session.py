@@ -54,11 +54,11 @@ def test_undo_and_redo_are_on_disk_too(folder: Path) -> None:
     before = session.solve(0).nuclei.cells.tolist()
     session.correct(0, swapped(session), 0)
     after = session.solve(0).nuclei.cells.tolist()
-    session.undo(0)
+    session.undo(0, session.revision)
     assert read_pins(folder / "pins.csv") == {}
     assert session.solve(0).nuclei.cells.tolist() == before
     assert [change["why"] for change in changes(session.cases[0])][:2] == ["opened", "opened"]
-    session.redo(0)
+    session.redo(0, session.revision)
     assert len(read_pins(folder / "pins.csv")) == 2
     assert session.solve(0).nuclei.cells.tolist() == after
     assert len(read_changes(folder / "pins.csv")) == 6
@@ -72,7 +72,7 @@ def test_going_on_gives_the_same_names_and_can_undo(folder: Path) -> None:
     first.close()
     second = Session(open_material(folder))
     assert second.solve(0).nuclei.cells.tolist() == cells
-    second.undo(0)
+    second.undo(0, second.revision)
     assert second.cases[0].history.pins == {}
     second.close()
 
@@ -92,19 +92,48 @@ def test_tables_agree_with_the_corrections_at_the_end(folder: Path) -> None:
     assert again.close().startswith("0 changes saved")
 
 
-def test_two_windows_do_not_overwrite_each_other(folder: Path) -> None:
-    session = Session(open_material(folder))
+def test_no_window_takes_back_what_it_has_not_seen(folder: Path) -> None:
+    session = Session(open_material(folder), author="ann")
+    name = session.material.atlas.names[3]
     session.correct(0, {5: 3}, 0)
-    with pytest.raises(ConflictError):
-        session.correct(0, {5: 4}, 0)
-    others = [
-        threading.Thread(target=session.correct, args=(0, {row: -1}, 1)) for row in range(10, 20)
-    ]
-    for thread in others:
+    told = rf"another window, nucleus \d+ of worm001 was set to {name} by ann meanwhile"
+    with pytest.raises(ConflictError, match=told) as same_cell:
+        session.correct(0, {6: 3}, 0)  # another nucleus, but the same cell
+    assert same_cell.value.revision == 1
+    assert same_cell.value.numbers == [0]
+    for change in (session.undo, session.redo):
+        with pytest.raises(ConflictError, match=told):
+            change(0, 0)
+    with pytest.raises(ConflictError) as elsewhere:
+        session.correct(1, {6: 3}, 0)
+    assert elsewhere.value.numbers == [0]  # so that a window of specimen 1 can go on
+    with pytest.raises(ConflictError, match="read anew"):
+        session.correct(0, {6: 3}, 2)  # of a server that was killed
+    assert list(read_pins(folder / "pins.csv").values()) == [name]
+    assert specimen_state(session, 0, 0.99, 0)["meanwhile"].startswith("nucleus")
+    assert specimen_state(session, 0, 0.99, 1)["meanwhile"] == ""
+    session.close()
+
+
+def test_corrections_from_many_threads_are_all_kept(folder: Path) -> None:
+    session = Session(open_material(folder))
+
+    def settle(row: int) -> None:
+        seen = 0
+        while True:
+            try:
+                session.correct(0, {row: -1}, seen)
+            except ConflictError as error:
+                seen = error.revision
+            else:
+                return
+
+    threads = [threading.Thread(target=settle, args=(row,)) for row in range(10, 20)]
+    for thread in threads:
         thread.start()
-    for thread in others:
+    for thread in threads:
         thread.join()
-    assert len(read_pins(folder / "pins.csv")) == 11
+    assert len(read_pins(folder / "pins.csv")) == 10
     session.close()
 
 
@@ -114,10 +143,26 @@ def test_rows_of_another_program_are_taken_over(folder: Path) -> None:
     names = session.material.atlas.names
     session.correct(0, {5: 3}, 0)
     append_pins([Change(case.shown.name, int(case.shown.ids[2]), names[8])], folder / "pins.csv")
-    session.correct(0, {6: 4}, 1)
+    with pytest.raises(ConflictError, match=names[8]):
+        session.correct(0, {6: 4}, 1)
+    session.correct(0, {6: 4}, 2)
     assert case.history.pins == {2: 8}
     assert session.cases[0].history.pins == {5: 3, 6: 4}
     assert len(read_changes(folder / "pins.csv")) == 3
+    append_pins([Change(case.shown.name, int(case.shown.ids[3]), names[9])], folder / "pins.csv")
+    told = overview(session, 0.99)["specimens"][1]
+    assert (told["pins"], told["revision"]) == (2, 4)
+    session.close()
+
+
+def test_rows_of_a_plain_table_are_undone_one_by_one(folder: Path) -> None:
+    material = open_material(folder)
+    ids, names = material.shown[0].ids, material.atlas.names
+    rows = [f"{material.shown[0].name},{ids[row]},{names[row]}" for row in (3, 4)]
+    (folder / "pins.csv").write_text("\n".join(["specimen,id,name", *rows]) + "\n")
+    session = Session(material)
+    session.undo(0, session.revision)
+    assert session.cases[0].history.pins == {3: 3}
     session.close()
 
 
@@ -129,7 +174,7 @@ def test_pins_that_are_not_understood_stay_in_the_file(
     session = Session(open_material(folder))
     assert not any(case.history.pins for case in session.cases)
     assert "nucleus 999999 of worm001" in caplog.text
-    session.correct(0, {5: 3}, session.cases[0].history.revision)
+    session.correct(0, {5: 3}, session.revision)
     assert ("elsewhere", 1) in read_pins(folder / "pins.csv")
     session.close()
 
@@ -153,7 +198,7 @@ def test_an_atlas_learns_from_corrected_specimens(folder: Path) -> None:
         session.learn()
     for number in (0, 1):
         cells = session.solve(number).nuclei.cells
-        session.correct(number, {row: int(cells[row]) for row in range(10)}, 0)
+        session.correct(number, {row: int(cells[row]) for row in range(10)}, session.revision)
     session.close()
     again = Session(open_material(folder), learn=True)
     assert again.lesson is not None

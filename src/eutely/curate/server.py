@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,7 +27,7 @@ from eutely.curate.history import ConflictError
 from eutely.curate.page import ASSETS, asset, render
 from eutely.curate.session import Session
 from eutely.curate.slices import WINDOW, Slicer
-from eutely.curate.views import overview, specimen_state
+from eutely.curate.views import overview, revisions, specimen_state
 from eutely.errors import EutelyError
 from eutely.geometry import spacing
 
@@ -47,6 +47,12 @@ HEADERS = {
 
 LARGEST = 2**20
 """Bytes of a request at most."""
+
+LONGEST = 200
+"""Characters of a path at most."""
+
+DIGITS = 15
+"""Digits of a number in a header or query at most."""
 
 
 @dataclass
@@ -107,6 +113,8 @@ class Guard:
 
         if refusal:
             await PlainTextResponse(refusal, 403)(scope, receive, with_headers)
+        elif len(request.url.path) > LONGEST:
+            await PlainTextResponse("not there", 404)(scope, receive, with_headers)
         else:
             await self.app(scope, receive, with_headers)
 
@@ -124,7 +132,7 @@ class Guard:
             length = request.headers.get("content-length", "")
             if kind.split(";")[0].strip() != "application/json":
                 return "expected JSON"
-            if not length.isdigit() or int(length) > LARGEST:
+            if length and (_number_of(length) is None or int(length) > LARGEST):
                 return "too large"
         return ""
 
@@ -157,12 +165,15 @@ def application(desk: Desk, hosts: frozenset[str]) -> Starlette:
 
     def one_specimen(request: Request) -> Any:
         session = desk.ready()
-        return specimen_state(session, _number(request, session), desk.until)
+        seen = _number_of(request.query_params.get("seen", ""))
+        return specimen_state(session, _number(request, session), desk.until, seen)
 
     def news(request: Request) -> Any:
         session = desk.ready()
         case = session.cases[_number(request, session)]
-        return {"revision": case.history.revision, "solved": case.solved, "asked": case.asked}
+        session.catch_up()
+        with session.lock:
+            return revisions(session, case)
 
     def slices(request: Request) -> Any:
         session = desk.ready()
@@ -179,15 +190,15 @@ def application(desk: Desk, hosts: frozenset[str]) -> Starlette:
         centre = np.asarray(specimen.centroids[row])
         return {"planes": desk.slicer.through(shown.name, specimen.ids, centre, reach)}
 
-    def correct(session: Session, number: int, told: dict[str, Any]) -> Any:
-        wanted = {int(row): None if cell is None else int(cell) for row, cell in told["cells"]}
-        return {"revision": session.correct(number, wanted, int(told["seen"]))}
+    def correct(session: Session, number: int, told: dict[str, Any]) -> int:
+        wanted = {whole(row): None if cell is None else whole(cell) for row, cell in told["cells"]}
+        return session.correct(number, wanted, whole(told["seen"]))
 
-    def undo(session: Session, number: int, told: dict[str, Any]) -> Any:  # noqa: ARG001
-        return {"revision": session.undo(number)}
+    def undo(session: Session, number: int, told: dict[str, Any]) -> int:
+        return session.undo(number, whole(told["seen"]))
 
-    def redo(session: Session, number: int, told: dict[str, Any]) -> Any:  # noqa: ARG001
-        return {"revision": session.redo(number)}
+    def redo(session: Session, number: int, told: dict[str, Any]) -> int:
+        return session.redo(number, whole(told["seen"]))
 
     routes = [
         Route("/", page),
@@ -211,6 +222,11 @@ def _number(request: Request, session: Session) -> int:
     return number
 
 
+def _number_of(text: str) -> int | None:
+    """Return the number that a short text of digits stands for, or None."""
+    return int(text) if len(text) <= DIGITS and text.isascii() and text.isdecimal() else None
+
+
 def _answer(make: Callable[[Request], Any]) -> Callable[[Request], Response]:
     """Return an endpoint that answers with JSON; Starlette runs it in a thread."""
 
@@ -223,24 +239,47 @@ def _answer(make: Callable[[Request], Any]) -> Callable[[Request], Response]:
     return endpoint
 
 
-def _change(desk: Desk, make: Callable[[Session, int, dict[str, Any]], Any]) -> Any:
+def _change(desk: Desk, make: Callable[[Session, int, dict[str, Any]], int]) -> Any:
     """Return an endpoint that changes pins; it answers when the change is on disk."""
     from starlette.concurrency import run_in_threadpool
 
     async def endpoint(request: Request) -> Response:
         try:
-            told = json.loads(await request.body())
+            content = await _body(request)
+            if content is None:
+                return JSONResponse({"problem": "too large"}, 413, {"connection": "close"})
+            told = json.loads(content)
             session = desk.ready()
             number = _number(request, session)
-            return JSONResponse(await run_in_threadpool(make, session, number, told))
+            return JSONResponse({"revision": await run_in_threadpool(make, session, number, told)})
         except ConflictError as error:
-            return JSONResponse({"problem": str(error)}, 409)
+            known = {"revision": error.revision, "specimens": error.numbers}
+            return JSONResponse({"problem": str(error), **known}, 409)
         except EutelyError as error:
             return JSONResponse({"problem": str(error)}, 403 if _read_only(desk) else 400)
         except (ValueError, KeyError, TypeError, RecursionError):
             return JSONResponse({"problem": "not understood"}, 400)
+        except ClientDisconnect:  # nobody is there to be answered
+            return Response(status_code=400)
 
     return endpoint
+
+
+async def _body(request: Request) -> bytes | None:
+    """Return what was sent; None if it is too large, whatever its length was said to be."""
+    content = bytearray()
+    async for piece in request.stream():
+        content += piece
+        if len(content) > LARGEST:
+            return None
+    return bytes(content)
+
+
+def whole(value: Any) -> int:
+    """Return a whole number that was sent; raise a TypeError for anything else."""
+    if type(value) is not int:
+        raise TypeError("not a whole number")
+    return value
 
 
 def _read_only(desk: Desk) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,13 @@ from eutely.cliques import UNMATCHED
 from eutely.curate.cohort import Cohort
 from eutely.curate.experience import Experience, doubts
 from eutely.curate.folder import PINS, Material, write_results
-from eutely.curate.history import Edit, History, Pin
+from eutely.curate.history import ConflictError, Edit, History, Log, Pin, in_words
 from eutely.curate.learn import Lesson, lesson
 from eutely.curate.placed import Placed
 from eutely.curate.queue import Known, Question, questions
 from eutely.errors import EutelyError
 from eutely.evaluation import comparable
-from eutely.io.pins import Change, Pins, append_pins, read_changes, stamp
+from eutely.io.pins import Change, Pins, alone, stamp
 from eutely.results import Shown
 from eutely.tasks.annotate import annotate
 
@@ -43,7 +42,7 @@ class Case:
     placed
         matched around the pins of revision ``solved``; None before it was first opened.
     solved, asked
-        revisions that ``placed`` and ``queue`` are of; -1 for none.
+        revisions (see `History`) that ``placed`` and ``queue`` are of; -1 for none.
     before
         as it was matched before the last correction, to show what changed.
     queue
@@ -78,6 +77,11 @@ class Session:
         refuse corrections.
     learn
         first shift the atlas to the specimens that have corrections.
+
+    Attributes
+    ----------
+    lock
+        held by who reads or changes pins together with their revision.
     """
 
     def __init__(
@@ -95,7 +99,7 @@ class Session:
         self.lesson: Lesson | None = None
         self.cohort = Cohort(material.atlas, material.shown, material.specimens)
         self.cases = [Case(shown) for shown in material.shown]
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._solving = threading.RLock()
         self._counted: dict[int, tuple[int, Experience]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="curate")
@@ -105,7 +109,8 @@ class Session:
         for name in names:
             count[comparable(name)] += 1
         self._cells = {comparable(n): c for c, n in enumerate(names) if count[comparable(n)] == 1}
-        self._unread = self._load()
+        self.log = Log(material.path / PINS)
+        self.catch_up()
         if learn:
             self.learn()
         for number, case in enumerate(self.cases):
@@ -117,9 +122,9 @@ class Session:
         return self.lesson is not None and self.lesson.atlas is not None
 
     @property
-    def pins_path(self) -> Path:
-        """The log of all corrections."""
-        return self.material.path / PINS
+    def revision(self) -> int:
+        """Of all corrections, see `Log`."""
+        return self.log.revision
 
     def pin_of(self, cell: Pin) -> str | int | None:
         """Return what stands in a table of pins for a cell: its name, or its number without one."""
@@ -127,15 +132,6 @@ class Session:
             return None if cell is None else ""
         name = self.material.atlas.names[cell]
         return name if self._cells.get(comparable(name)) == cell else cell
-
-    def _load(self) -> int:
-        """Take over the pins on disk; return how many rows of the log they were."""
-        if not self.pins_path.exists():
-            return 0
-        changes = read_changes(self.pins_path)
-        for when, group in groupby(changes, key=lambda change: (change.specimen, change.time)):
-            self._take(when[0], list(group))
-        return len(changes)
 
     def _take(self, name: str, changes: Iterable[Change]) -> None:
         number = self.cohort.number.get(name)
@@ -156,22 +152,34 @@ class Session:
             if change.id not in rows or not known or (cell is None and change.cell is not None):
                 log.warning(
                     "%s: nucleus %d of %s is pinned to %s, which is not there; the row is kept "
-                    "and left aside", self.pins_path, change.id, name, change.cell,
+                    "and left aside", self.log.path, change.id, name, change.cell,
                 )  # fmt: skip
                 continue
             after[rows[change.id]] = cell
         before = {row: case.history.pins.get(row) for row in after}
-        case.history.apply(Edit(before, after))
+        if after:
+            case.history.apply(Edit(before, after), self.revision)
 
-    def _catch_up(self) -> None:
-        """Take over rows that another program has added to the log, napari for instance."""
-        if not self.pins_path.exists():
-            return
-        changes = read_changes(self.pins_path)
-        if len(changes) > self._unread:
-            for change in changes[self._unread :]:
-                self._take(change.specimen, [change])
-        self._unread = len(changes)
+    def catch_up(self) -> None:
+        """Take over what is new in the log: all at first, later what other programs have added."""
+        with self.lock:
+            same, changes = self.log.read()
+            if not same:
+                for case in self.cases:
+                    case.history = History(revision=self.revision)
+            # Rows of one correction have one time, and are undone together.
+            for (name, _), step in groupby(enumerate(changes), _step):
+                self._take(name, [change for _, change in step])
+            for number in self.touched(changes) if same else range(len(self.cases)):
+                if self.cases[number].placed is not None:
+                    self.ask(number)
+
+    def touched(self, changes: Iterable[Change] | None) -> list[int]:
+        """Return the numbers of the specimens that changes are of; of all for None."""
+        if changes is None:
+            return [*range(len(self.cases))]
+        names = {change.specimen for change in changes}
+        return sorted(self.cohort.number[name] for name in names & {*self.cohort.number})
 
     def correct(self, number: int, wanted: Mapping[int, Pin], seen: int) -> int:
         """Settle nuclei of a specimen; on disk when this returns. Return the new revision.
@@ -183,44 +191,50 @@ class Session:
         wanted
             row -> cell, -1 for no cell, None to take a pin back.
         seen
-            revision that the person has seen.
+            revision that the person has seen; if it is not the present one, this is a
+            `ConflictError`.
         """
         case = self.cases[number]
         cells = len(self.material.atlas)
         for row, cell in wanted.items():
             if not 0 <= row < len(case.shown) or not (cell is None or UNMATCHED <= cell < cells):
                 raise EutelyError(f"there is no nucleus {row}, or no cell {cell}")
-        return self._change(number, lambda: (case.history.plan(wanted, seen), "new"))
+        return self._change(number, seen, lambda: (case.history.plan(wanted), "new"))
 
-    def undo(self, number: int) -> int:
-        """Take the last correction of a specimen back."""
-        return self._change(number, lambda: (self.cases[number].history.undo(), "undo"))
+    def undo(self, number: int, seen: int) -> int:
+        """Take the last correction of a specimen back; see `correct`."""
+        return self._change(number, seen, lambda: (self.cases[number].history.undo(), "undo"))
 
-    def redo(self, number: int) -> int:
-        """Do a correction again that was taken back."""
-        return self._change(number, lambda: (self.cases[number].history.redo(), "redo"))
+    def redo(self, number: int, seen: int) -> int:
+        """Do a correction again that was taken back; see `correct`."""
+        return self._change(number, seen, lambda: (self.cases[number].history.redo(), "redo"))
 
-    def _change(self, number: int, make: Callable[[], tuple[Edit | None, str]]) -> int:
+    def _change(self, number: int, seen: int, make: Callable[[], tuple[Edit | None, str]]) -> int:
         if self.read_only:
             raise EutelyError("this curation is read-only")
-        case = self.cases[number]
-        with self._lock:
-            self._catch_up()
+        with self.lock, alone(self.log.path):
+            self.catch_up()
+            if seen != self.revision:
+                new = self.log.since(seen)
+                raise ConflictError(
+                    f"not saved: in another window, {in_words(new)} meanwhile; look at it again",
+                    self.revision, self.touched(new),
+                )  # fmt: skip
+            case = self.cases[number]
             edit, kind = make()
             if edit is None:
-                return case.history.revision
+                return self.revision
             now = stamp()
             ids = case.shown.ids
             rows = [
                 Change(case.shown.name, int(ids[row]), self.pin_of(cell), self.author, now)
                 for row, cell in edit.after.items()
             ]
-            append_pins(rows, self.pins_path)
-            self._unread += len(rows)
+            self.log.add(rows)
             self.saved += 1
-            case.history.apply(edit, kind)
+            case.history.apply(edit, self.revision, kind)
             self.ask(number)
-            return case.history.revision
+            return self.revision
 
     def ask(self, number: int) -> None:
         """Match a specimen in the background if its pins have changed, then renew its queue."""
@@ -239,7 +253,7 @@ class Session:
         """Match a specimen around its present pins."""
         case = self.cases[number]
         with self._solving:  # one after the other: what the last correction changed is kept
-            with self._lock:
+            with self.lock:
                 revision, pins = case.history.revision, dict(case.history.pins)
                 if case.placed is not None and case.solved == revision:
                     return case.placed
@@ -248,7 +262,7 @@ class Session:
             if result.lies_wrong:
                 result = self._anew(case, pins) or result
             doubt = doubts(result, self.experience(number))
-            with self._lock:
+            with self.lock:
                 case.before = case.placed or (first if pins else None)
                 case.placed, case.solved, case.doubt = result, revision, doubt
             return result
@@ -271,13 +285,13 @@ class Session:
     def renew(self, number: int) -> None:
         """Compute the queue of a specimen that is solved."""
         case = self.cases[number]
-        with self._lock:
+        with self.lock:
             specimen, revision = case.placed, case.solved
         if specimen is None or (case.asked == revision and case.queue):
             return
         experience = self.experience(number)
         queue = questions(specimen, experience, case.known)
-        with self._lock:
+        with self.lock:
             if revision >= case.asked:
                 case.queue, case.asked = queue, revision
                 case.doubt = doubts(specimen, experience)
@@ -286,7 +300,7 @@ class Session:
         """Return what answers in the other specimens have shown, as far as it is counted."""
         m = len(self.material.atlas)
         total = Experience.of((), m)
-        with self._lock:
+        with self.lock:
             for other, (_, counted) in self._counted.items():
                 if other != number:
                     total = total.plus(counted)
@@ -295,13 +309,13 @@ class Session:
     def _count(self, number: int) -> None:
         """Count the answers of a specimen against what was shown without them."""
         case = self.cases[number]
-        with self._lock:
+        with self.lock:
             revision, settled = case.history.revision, dict(case.history.pins)
             if self._counted.get(number, (-1, None))[0] == revision:
                 return
         first = self.cohort.placed(case.shown.name)
         counted = Experience.of([first.around(settled)], len(self.material.atlas))
-        with self._lock:
+        with self.lock:
             self._counted[number] = revision, counted
 
     def learn(self) -> Lesson:
@@ -312,7 +326,7 @@ class Session:
             self.cohort = Cohort(
                 self.lesson.atlas, self.cohort.shown, self.cohort.specimens, series=False
             )
-            with self._lock:
+            with self.lock:
                 for case in self.cases:
                     case.placed, case.before, case.solved, case.asked = None, None, -1, -1
         return self.lesson
@@ -344,6 +358,7 @@ class Session:
 
     def close(self) -> str:
         """Stop working and write the tables; return a line that says what was saved."""
+        self.catch_up()
         for pool in (self._idle, self._pool):
             pool.shutdown(wait=True, cancel_futures=True)
         if self.read_only:
@@ -351,13 +366,19 @@ class Session:
         pins = sum(len(case.history.pins) for case in self.cases)
         changes = "1 change" if self.saved == 1 else f"{self.saved} changes"
         settled = "1 nucleus is" if pins == 1 else f"{pins} nuclei are"
-        line = f"{changes} saved in {self.pins_path} ({settled} settled)"
+        line = f"{changes} saved in {self.log.path} ({settled} settled)"
         if not self.saved and not self._learned:
             return line
         if self.material.kind == "build":
             return f"{line}; eutely build with the same inputs uses them"
         complete = all(case.shown.name in self.material.specimens for case in self.cases)
         if not complete:
-            return f"{line}; eutely annotate --pins {self.pins_path} uses them"
-        write_results(self.material, self.current(), self.pins_path)
+            return f"{line}; eutely annotate --pins {self.log.path} uses them"
+        write_results(self.material, self.current(), self.log.path)
         return f"{line}; tables and page in {self.material.path} agree with them"
+
+
+def _step(item: tuple[int, Change]) -> tuple[str, object]:
+    """Return what rows of one correction have in common; rows without a time have nothing."""
+    row, change = item
+    return change.specimen, change.time or row

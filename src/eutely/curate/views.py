@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from eutely.cliques import UNMATCHED
+from eutely.curate.history import in_words
 from eutely.curate.placed import Placed
 from eutely.curate.session import Case, Session
 from eutely.report.data import packed
@@ -20,6 +21,12 @@ SMALLEST_SHARE = 0.005
 
 def overview(session: Session, until: float) -> dict[str, Any]:
     """Return the state of all specimens."""
+    session.catch_up()
+    with session.lock:
+        return _overview(session, until)
+
+
+def _overview(session: Session, until: float) -> dict[str, Any]:
     return {
         "specimens": [
             {
@@ -27,9 +34,7 @@ def overview(session: Session, until: float) -> dict[str, Any]:
                 "nuclei": len(case.shown),
                 "pins": len(case.history.pins),
                 "right": _right(case),
-                "revision": case.history.revision,
-                "solved": case.solved,
-                "asked": case.asked,
+                **revisions(session, case),
                 "outlier": case.shown.outlier,
                 "note": case.shown.note,
             }
@@ -51,13 +56,41 @@ def _right(case: Case) -> float:
     return float(sure.mean()) if len(sure) else 1.0
 
 
-def specimen_state(session: Session, number: int, until: float) -> dict[str, Any]:
-    """Return all about a specimen; it is matched first if it was not opened before."""
+def revisions(session: Session, case: Case) -> dict[str, int]:
+    """Return the revision of all corrections, and those that a specimen is matched and asked by.
+
+    Corrections of other specimens change neither: it is matched by all there are.
+    """
+    now, own = session.revision, case.history.revision
+    return {
+        "revision": now,
+        "changed": own,
+        "solved": now if case.solved == own else min(case.solved, now - 1),
+        "asked": now if case.asked == own else min(case.asked, now - 1),
+    }
+
+
+def specimen_state(
+    session: Session, number: int, until: float, seen: int | None = None
+) -> dict[str, Any]:
+    """Return all about a specimen; it is matched first if it was not opened before.
+
+    With ``seen``, a revision, also what has changed since then, in words.
+    """
+    session.catch_up()
     case = session.cases[number]
     if case.placed is None:
         session.solve(number)
     if case.asked < case.solved:
         session.ask(number)
+    with session.lock:
+        told = _state(session, number, until)
+        told["meanwhile"] = "" if seen is None else in_words(session.log.since(seen))
+    return told
+
+
+def _state(session: Session, number: int, until: float) -> dict[str, Any]:
+    case = session.cases[number]
     placed = case.placed
     assert placed is not None
     nuclei = placed.nuclei
@@ -77,9 +110,7 @@ def specimen_state(session: Session, number: int, until: float) -> dict[str, Any
         "doubt": [round(float(value), 4) for value in doubt],
         "others": [_others(placed, row) for row in range(len(placed.ids))],
         "pins": [[row, cell] for row, cell in sorted(pins.items())],
-        "revision": case.history.revision,
-        "solved": case.solved,
-        "asked": case.asked,
+        **revisions(session, case),
         "queue": [
             {
                 "row": question.row,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -114,11 +115,44 @@ def write_pins(pins: Mapping[tuple[str, int], str | int], path: Path) -> None:
             writer.writerow((*row, cell if number else "") if numbered else row)
 
 
+def identity(path: Path) -> tuple[int, ...] | None:
+    """Return what tells a file from the one that replaces it; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Let no other process that does the same change a log meanwhile.
+
+    The folder is locked, as a log is replaced by each change. Where there are no locks (Windows,
+    some network drives) processes are trusted to come one after the other.
+    """
+    try:
+        import fcntl
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
 def append_pins(changes: Iterable[Change], path: Path) -> None:
     """Add rows to a log of pins; when this returns, they are on disk.
 
     The file is replaced by its copy with the new rows, so at any moment, whatever happens, it has
-    all of them or none. A plain table that is there becomes a log.
+    all of them or none. A plain table that is there becomes a log. Hold `alone` where other
+    programs may do the same.
     """
     content = path.read_bytes() if path.exists() else b""
     if not content.startswith(_lines([LOG_COLUMNS])):
@@ -137,12 +171,13 @@ def append_pins(changes: Iterable[Change], path: Path) -> None:
 
 def add_pins(pins: Mapping[tuple[str, int], str | int], path: Path) -> None:
     """Add pins to a table, whose other pins stay: a log grows, a plain table is written again."""
-    header = path.read_bytes().splitlines()[:1] if path.exists() else []
-    if b"".join(header) == _lines([LOG_COLUMNS]).rstrip():
-        now = stamp()
-        append_pins([Change(*key, cell, time=now) for key, cell in pins.items()], path)
-    else:
-        write_pins((read_pins(path) if path.exists() else {}) | dict(pins), path)
+    with alone(path):
+        header = path.read_bytes().splitlines()[:1] if path.exists() else []
+        if b"".join(header) == _lines([LOG_COLUMNS]).rstrip():
+            now = stamp()
+            append_pins([Change(*key, cell, time=now) for key, cell in pins.items()], path)
+        else:
+            write_pins((read_pins(path) if path.exists() else {}) | dict(pins), path)
 
 
 def stamp() -> str:

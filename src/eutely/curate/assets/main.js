@@ -16,8 +16,47 @@ async function post(path, content) {
     method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(content),
   });
   const told = await answer.json();
-  if (!answer.ok) throw new Error(told.problem || `error ${answer.status}`);
+  if (!answer.ok) throw Object.assign(new Error(told.problem || `error ${answer.status}`), { told, status: answer.status });
   return told;
+}
+
+// Changes are sent one after the other, each with the revision that the person has seen and what this window has made of
+// it since. If another window has changed the specimen, the change is refused, and so are those that wait behind it.
+let sending = Promise.resolve(), refusals = 0, refusal;
+const since = new Map();  // specimen and revision -> a later revision that only this window has changed the specimen for
+function send(kind, content) {
+  const { number, revision } = desk.open, before = refusals;
+  const sent = sending.then(async () => {
+    if (before !== refusals) throw refusal;
+    for (let seen = revision, left = 9; ; left--) {
+      while (since.has(`${number} ${seen}`)) seen = since.get(`${number} ${seen}`);
+      try {
+        const told = await post(`specimens/${number}/${kind}`, { ...content, seen });
+        if (told.revision > seen) since.set(`${number} ${seen}`, told.revision);
+        if (desk.open.number === number) desk.open.revision = Math.max(desk.open.revision, told.revision);
+        return;
+      } catch (error) {
+        const { revision: now, specimens = [number] } = error.told || {};
+        if (error.status === 409 && left && !specimens.includes(number)) {
+          since.set(`${number} ${seen}`, now);
+          continue;
+        }
+        refusals++;
+        refusal = error;
+        throw error;
+      }
+    }
+  });
+  sending = sent.catch(() => {});
+  return sent;
+}
+
+async function showAgain(number, error) {
+  say(error.message, true);
+  try {
+    const told = await get(`specimens/${number}`);
+    if (desk.open.number === number) { take(told); drawAll(); }
+  } catch { /* asked for again soon */ }
 }
 
 function say(words, bad = false) {
@@ -110,31 +149,28 @@ function questionAfter(answered) {
 // A correction: the nuclei are marked at once, "saved" is said when the server has it on disk.
 async function settle(wanted, onwards = true) {
   if (desk.overview.readOnly) { say("read-only", true); return; }
-  const { number, revision } = desk.open;
+  const { number } = desk.open;
   for (const [row, cell] of wanted) if (cell === null) desk.pinned.delete(row); else desk.pinned.set(row, cell);
   desk.swapping = false;
   say("saving …");
   waiting++;
+  const sent = send("correct", { cells: wanted });
   if (onwards && !desk.open.reached) questionAfter(wanted.map(([row]) => row)); else drawAll();
   try {
-    const told = await post(`specimens/${number}/correct`, { cells: wanted, seen: revision });
-    if (desk.open.number === number) desk.open.revision = Math.max(desk.open.revision, told.revision);
+    await sent;
     say("saved");
-  } catch (error) {
-    say(error.message, true);
-    if (desk.open.number === number) { take(await get(`specimens/${number}`)); drawAll(); }
-  } finally { waiting--; }
+  } catch (error) { await showAgain(number, error); } finally { waiting--; }
   again(FAST);
 }
 
 async function step(kind) {
   if (desk.overview.readOnly) return;
   const { number } = desk.open;
+  waiting++;
   try {
-    const told = await post(`specimens/${number}/${kind}`, {});
-    desk.open.revision = Math.max(desk.open.revision, told.revision);
+    await send(kind, {});
     say(kind === "undo" ? "undone" : "done again");
-  } catch (error) { say(error.message, true); }
+  } catch (error) { await showAgain(number, error); } finally { waiting--; }
   again(FAST);
 }
 
@@ -153,12 +189,13 @@ async function look() {
     if (desk.open.number === number && !waiting) {
       const known = desk.open, answered = news.solved > known.solved || news.solved < known.solved;
       if (news.revision !== known.revision || answered || news.asked !== known.asked) {
-        const told = await get(`specimens/${number}`);
-        if (desk.open.number === number && !waiting) {
+        const told = await get(`specimens/${number}?seen=${known.revision}`);
+        if (desk.open === known && !waiting) {
           const first = desk.row < 0;
           take(told);
           if (first) nextQuestion();
           drawAll();
+          if (told.meanwhile) say(`in another window, ${told.meanwhile}`);
           desk.overview = await get("specimens");
           drawOverview();
         }
@@ -169,7 +206,7 @@ async function look() {
     lost = false;
   } catch (error) {
     lost = true;
-    say("the server does not answer; corrections made so far are on disk", true);
+    say(error instanceof TypeError ? "the server does not answer; corrections made so far are on disk" : error.message, true);
   }
   again(delay);
 }

@@ -33,13 +33,13 @@ const WHY = {
 };
 
 function drawChanges() {
-  const { changes, solved, revision } = desk.open;
+  const { changes, changed, solved, revision } = desk.open;
   if (solved < revision) {
     changePlace.replaceChildren(element("h3", "Matching again …"));
     return;
   }
   if (!changes.length) {
-    changePlace.replaceChildren(...(revision ? [element("h3", "Nothing else changed")] : []));
+    changePlace.replaceChildren(...(changed ? [element("h3", "Nothing else changed")] : []));
     return;
   }
   const table = element("table"), words = (cell) => (cell < 0 ? NO_CELL : title(cell));
