@@ -176,10 +176,36 @@ def test_an_80_column_terminal_breaks_nothing(run, tmp_path, monkeypatch):
     for name in names:
         rows = [line for line in lines if line.startswith(name)]
         assert len(rows) >= 2
-        assert rows[0].split()[1:3] == ["1200", "0"]
+        assert rows[0].split()[1] == "1200"
     assert max(map(len, lines)) <= 80
     words = {word for line in lines for word in line.split()}
     assert set(check_module.COLUMNS) <= words
+
+
+def test_a_usual_cohort_is_one_table_on_80_columns(run, tmp_path, monkeypatch):
+    for number in (1, 2):
+        write_volume(balls(), tmp_path / f"worm{number:03}.tif", 1)
+    terminal = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(check_module, "out", terminal)
+    run("check", tmp_path)
+    lines = terminal.file.getvalue().splitlines()
+    assert lines[0].split()[0] == "specimen"
+    assert lines[0].split()[-1] == "margin"
+    assert [line.split()[0] for line in lines[1:3]] == ["worm001", "worm002"]
+    assert lines[3].startswith("all: voxel 1x1x1")
+    assert max(map(len, lines)) <= 80
+
+
+def test_what_rows_have_in_common_stays_where_there_is_room():
+    rows = [["a", "5", "0", "um", "1x1x2"], ["b", "6", "0", "um", "1x1x2"]]
+    heads = ("specimen", "nuclei", "named", "unit", "voxel")
+    assert check_module.narrowed(rows, 80, heads) == ([0, 1, 2, 3, 4], "")
+    assert check_module.narrowed(rows, 30, heads) == ([0, 1, 2, 3], "all: voxel 1x1x2")
+    assert check_module.narrowed(rows, 10, heads) == (
+        [0, 1], "all: voxel 1x1x2, unit um, named 0"
+    )  # fmt: skip
+    rows[1][4] = "-"
+    assert check_module.narrowed(rows, 30, heads)[1] == "all: unit um"
 
 
 def test_a_short_table_is_compared_as_text():

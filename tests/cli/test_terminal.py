@@ -67,17 +67,12 @@ next: eutely name new NAMED_SPECIMENS
 more; look first at out/report.html
 """,
     "check worms": """\
-specimen  nuclei  named  unit  voxel      x      y      z  neighbour  radius
-worm001       30     30  um    -        342  216.7    149         13    6.69
-worm002       30     30  um    -        286  273.3  152.9       13.1    6.72
-worm003       30     30  um    -      39.22  174.1  387.3       13.4    6.58
-worm004       30     30  um    -      350.4  237.8  110.4       13.7    6.72
-
-specimen  head       margin
-worm001   +x 38 deg     7.8
-worm002   -x 47 deg     8.3
-worm003   +z 23 deg       8
-worm004   +x 37 deg     7.8
+specimen  nuclei  named      x      y      z  neighbour  radius  head    margin
+worm001       30     30    342  216.7    149         13    6.69  +x 38°     7.8
+worm002       30     30    286  273.3  152.9       13.1    6.72  -x 47°     8.3
+worm003       30     30  39.22  174.1  387.3       13.4    6.58  +z 23°       8
+worm004       30     30  350.4  237.8  110.4       13.7    6.72  +x 37°     7.8
+all: no voxel size, unit um
 4 specimens, 120 nuclei, 0 warnings
 """,
     "atlas show run": """\

@@ -360,6 +360,70 @@ def test_a_foreign_page_can_neither_read_nor_write(
     page.close()
 
 
+def listed(window: Page) -> list[str]:
+    """Return the names of the questions on the page, in their order."""
+    return window.page.locator("#queue .row span").all_inner_texts()
+
+
+def test_the_question_on_the_card_is_the_first_of_the_list(window: Page) -> None:
+    keys = window.page.keyboard
+    card = window.page.locator("#card h2")
+    before = listed(window)
+    assert before[0] == card.inner_text()
+    keys.press("j")  # passed over: it comes last
+    assert listed(window) == [*before[1:], before[0]] or len(before) == 12
+    assert listed(window)[0] == before[1] == card.inner_text()
+    keys.press("k")
+    assert listed(window)[:2] == before[:2]
+    assert card.inner_text() == before[0]
+    keys.press("Enter")
+    window.answered()
+    assert listed(window)[0] == card.inner_text()
+    keys.press("u")
+    window.answered()
+
+
+def test_at_the_goal_enter_goes_on(made: Path, tmp_path: Path, browser: Any) -> None:
+    copy = shutil.copytree(made, tmp_path / "copy")
+    server = Server(copy, "--until", "0")  # the goal is reached at once
+    window = Page(browser, server.address)
+    assert window.ask("eutely.desk.open.reached")
+    for _ in range(2):
+        row = window.row
+        window.page.keyboard.press("Enter")
+        window.answered()
+        assert window.row != row
+    window.page.close()
+    server.stop()
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_nucleus_and_its_name_are_in_the_picture(
+    served: tuple[Path, Server], browser: Any, width: int
+) -> None:
+    window = Page(browser, served[1].address, width)
+    assert window.page.locator("#specimen-stage .legend").count() == 0  # it covers no nucleus
+    assert window.page.locator("#legend").inner_text() != ""
+    window.page.keyboard.press("g")
+    where = "eutely.scene.where(given)"
+    cells_ = int(window.ask("eutely.cells.count"))
+    stage = window.ask("[eutely.scene.stage.clientWidth, eutely.scene.stage.clientHeight]")
+    for body in (cells_ + window.row, window.cell(window.row)):
+        spot = window.ask(where, body)
+        assert 0 < spot["x"] < stage[0]
+        assert spot["y"] - spot["half"] > 15  # room for its name above
+        assert spot["y"] < stage[1] - 10
+    window.page.close()
+
+
+def test_lists_are_as_wide_as_a_phone(served: tuple[Path, Server], browser: Any) -> None:
+    window = Page(browser, served[1].address, 390)
+    assert window.ask("document.documentElement.scrollWidth") <= 390
+    widths = {window.page.locator(place_).bounding_box()["width"] for place_ in ("#card", "#queue")}
+    assert len(widths) == 1
+    window.page.close()
+
+
 @pytest.mark.parametrize("width", [1400, 820])
 def test_everything_fits_on_a_screen_and_a_tablet(
     served: tuple[Path, Server], browser: Any, width: int

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eutely.curate.folder import open_material
+from eutely.curate.folder import Files, open_material
 from eutely.curate.history import ConflictError
 from eutely.curate.session import Session
 from eutely.curate.slices import Slicer, images_of
@@ -47,6 +47,25 @@ def test_a_correction_is_on_disk_and_the_rest_follows(folder: Path) -> None:
     assert [pair[0] for pair in told["pins"]] == [5, 6]
     assert overview(session, 0.99)["specimens"][0]["pins"] == 2
     session.close()
+
+
+def test_who_goes_on_is_who_was_there_last_unless_said(folder: Path) -> None:
+    first = Session(open_material(folder), author="ann")
+    assert Session(open_material(folder)).author == ""
+    first.correct(0, swapped(first), 0)
+    first.close()
+    again = Session(open_material(folder))
+    assert overview(again, 0.99)["author"] == "ann"
+    again.undo(0, again.revision)
+    assert read_changes(folder / "pins.csv")[-1].author == "ann"
+    assert Session(open_material(folder), author="bob").author == "bob"
+
+
+def test_the_page_says_why_there_are_no_slices(folder: Path) -> None:
+    assert "came from a table" in Slicer(Files()).why_not("any", True)
+    assert "is not in this folder" in Slicer(Files()).why_not("any", False)
+    moved = Slicer(Files({"worm": (str(folder / "moved.tif"), "")}))
+    assert f"{folder / 'moved.tif'} is not where it was" in moved.why_not("worm", True)
 
 
 def test_undo_and_redo_are_on_disk_too(folder: Path) -> None:

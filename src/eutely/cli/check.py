@@ -44,6 +44,9 @@ FEATURES = ("feature", "specimens", "from", "to", "used by")
 LEFT = ("specimen", "unit", "voxel", "head", "feature", "used by")
 """Columns of text; numbers are aligned on the right."""
 
+SHARED = ("voxel", "unit", "named")
+"""Columns that become words below a table that is too wide, where all rows agree, in this order."""
+
 AT_MOST = 5
 """Specimens with the same oddity up to which each gets a line; more share one line."""
 
@@ -102,6 +105,8 @@ def check(
     if not quiet:
         show([row(*pair) for pair in zip(readings, facts, strict=True)])
         if features:
+            if out.is_terminal:
+                say("")
             show([feature_row(one) for one in features], FEATURES)
     count = len(readings)
     warnings = list(summarised(oddities, count if verbose else AT_MOST, count))
@@ -197,11 +202,35 @@ def feature_row(feature: "FeatureUse") -> list[str]:
 def show(rows: Sequence[Sequence[str]], heads: Sequence[str] = COLUMNS) -> None:
     """Print a table for people on a terminal, tab-separated fields elsewhere."""
     if out.is_terminal:
-        for number, line in enumerate(table_lines(rows, out.width, heads)):
+        short = [[field.replace(" deg", "°") for field in row] for row in rows]
+        kept, below = narrowed(short, out.width, heads)
+        chosen = [heads[column] for column in kept]
+        shown = [[row[column] for column in kept] for row in short]
+        for number, line in enumerate(table_lines(shown, out.width, chosen)):
             say(line, "bold" if number == 0 else "", out)
+        if below:
+            say(below, "dim", out)
         return
     for fields in [heads, *rows]:
         out.file.write("\t".join(fields) + "\n")  # rich would turn tabs into spaces
+
+
+def narrowed(
+    rows: Sequence[Sequence[str]], width: int, heads: Sequence[str]
+) -> tuple[list[int], str]:
+    """Return the columns to show, and a line with what all rows of the others have in common.
+
+    Columns are taken out only as far as the table is too wide without that.
+    """
+    widths = [max(map(cell_len, column)) + 2 for column in zip(heads, *rows, strict=True)]
+    kept, said = list(range(len(heads))), []
+    for name in SHARED:
+        values = {row[heads.index(name)] for row in rows} if name in heads else set()
+        if sum(widths[column] for column in kept) - 2 > width and len(values) == 1:
+            kept.remove(heads.index(name))
+            value = values.pop()
+            said.append(f"no {name} size" if value == "-" else f"{name} {value}")
+    return kept, f"all: {', '.join(said)}" if said else ""
 
 
 def table_lines(

@@ -183,7 +183,7 @@ def application(desk: Desk, hosts: frozenset[str]) -> Starlette:
         if desk.slicer is None:
             desk.slicer = Slicer(session.material.files)
         if specimen is None or not any(desk.slicer.has(shown.name).values()):
-            return {"planes": []}
+            return {"planes": [], "problem": desk.slicer.why_not(shown.name, specimen is not None)}
         if not 0 <= row < len(specimen):
             raise EutelyError(f"there is no nucleus {row}")
         reach = WINDOW * spacing(specimen.centroids)

@@ -111,6 +111,8 @@ class Session:
         self._cells = {comparable(n): c for c, n in enumerate(names) if count[comparable(n)] == 1}
         self.log = Log(material.path / PINS)
         self.catch_up()
+        if not author:  # who goes on with a folder is, unless said, who corrected it last
+            self.author = next((row.author for row in reversed(self.log.changes) if row.author), "")
         if learn:
             self.learn()
         for number, case in enumerate(self.cases):

@@ -56,6 +56,19 @@ class Slicer:
             "image": specimen in images and Path(images[specimen]).exists(),
         }
 
+    def why_not(self, specimen: str, known: bool) -> str:
+        """Return why a specimen has no slices; ``known``: whether its nuclei are."""
+        volumes, images = self._files.volumes, self._files.images
+        lost = [path for path in (volumes.get(specimen, ("", ""))[0], images.get(specimen)) if path]
+        if lost:
+            return f"No slices: {lost[0]} is not where it was; names and pins do not need it."
+        if not known:
+            return "No slices: the table with the coordinates of the nuclei is not in this folder."
+        return (
+            "No slices: this specimen came from a table, not from a label volume. --image RAW "
+            "shows its image."
+        )
+
     def through(
         self, specimen: str, ids: NDArray[np.int64], centre: NDArray[np.float64], reach: float
     ) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ function drawHeader() {
   document.getElementById("meter-goal").style.left = `${100 * overview.until}%`;
   document.getElementById("undo").disabled = overview.readOnly || !open.undo;
   document.getElementById("redo").disabled = overview.readOnly || !open.redo;
-  document.getElementById("facts").textContent = [`${desk.pinned.size} settled`, open.note].filter(Boolean).join(" · ");
+  document.getElementById("facts").textContent = [`${desk.pinned.size} settled${overview.author && !overview.readOnly ? `, written as ${overview.author}` : ""}`, open.note].filter(Boolean).join(" · ");
   document.getElementById("warning").textContent = open.outlier ? `Check: ${open.outlier}` : "";
   document.title = `${open.name} · eutely curate`;
 }
@@ -111,6 +111,7 @@ function take(told) {
 
 async function openSpecimen(number) {
   desk.row = -1;
+  desk.passed = [];
   desk.planes = null;
   const told = await get(`specimens/${number}`);
   take(told);
@@ -132,17 +133,24 @@ function pick(row, zoom = false) {
 
 scene.onPick = (body) => pick(body < cells.count ? holder(body) : body - cells.count);
 
+// The next question of the list, or the one before: what was passed over comes again at the end.
 function nextQuestion(step = 1) {
-  const list = openQuestions(), at = list.findIndex(({ row }) => row === desk.row);
-  if (!list.length) return;
-  const next = at < 0 ? 0 : Math.min(Math.max(at + step, 0), list.length - 1);
-  pick(list[next].row, scene.magnify > 1.01);
+  if (step < 0) {
+    const before = desk.passed.pop();
+    if (before !== undefined) pick(before, scene.magnify > 1.01);
+    return;
+  }
+  const asked = openQuestions().some(({ row }) => row === desk.row);
+  const next = listed().find(({ row }) => row !== desk.row);
+  if (!next) return;
+  if (asked) desk.passed = [...desk.passed.filter((row) => row !== desk.row && row !== next.row), desk.row];
+  pick(next.row, scene.magnify > 1.01);
 }
 
 // The next question while the server still works: not about nuclei that the answer itself may change.
 function questionAfter(answered) {
   const follow = new Set(desk.open.queue.filter(({ row }) => answered.includes(row)).flatMap((question) => question.follow));
-  const list = openQuestions(), next = list.find(({ row }) => !follow.has(row)) || list[0];
+  const list = listed().filter(({ row }) => row !== desk.row), next = list.find(({ row }) => !follow.has(row)) || list[0];
   if (next) pick(next.row, scene.magnify > 1.01); else drawAll();
 }
 
@@ -155,7 +163,7 @@ async function settle(wanted, onwards = true) {
   say("saving …");
   waiting++;
   const sent = send("correct", { cells: wanted });
-  if (onwards && !desk.open.reached) questionAfter(wanted.map(([row]) => row)); else drawAll();
+  if (onwards) questionAfter(wanted.map(([row]) => row)); else drawAll();
   try {
     await sent;
     say("saved");

@@ -7,10 +7,17 @@ function openQuestions() {
   return desk.open.queue.filter(({ row }) => !desk.pinned.has(row));
 }
 
+// Questions in the order in which they are asked: the one on the card, the others by value, those passed over last.
+function listed() {
+  const list = openQuestions(), passed = (one) => desk.passed.indexOf(one.row), now = list.filter(({ row }) => row === desk.row);
+  const rest = list.filter(({ row }) => row !== desk.row);
+  return [...now, ...rest.filter((one) => passed(one) < 0), ...rest.filter((one) => passed(one) >= 0).sort((a, b) => passed(a) - passed(b))];
+}
+
 function drawQueue() {
-  const list = openQuestions(), parts = [element("h3", "Ask these next")];
+  const list = listed(), parts = [element("h3", "Ask these next")];
   if (desk.open.reached)
-    parts.push(element("p", `${percent(desk.overview.until)} of the names are expected to be right: no more questions are needed.`, "reached"));
+    parts.push(element("p", `${percent(desk.overview.until)} of the names are expected to be right: no more questions are needed. You may go on.`, "reached"));
   parts.push(...list.slice(0, 12).map(({ row, doubt, value, follow }) => {
     const line = element("button", undefined, row === desk.row ? "row now" : "row");
     const more = follow.length ? ` · ${follow.length} ${follow.length === 1 ? "name" : "names"}` : "";

@@ -2,7 +2,7 @@
 "use strict";
 
 // What the page knows: all specimens, the one that is open, the nucleus in question.
-const desk = { overview: null, open: null, row: -1, swapping: false, pinned: new Map(), places: null };
+const desk = { overview: null, open: null, row: -1, passed: [], swapping: false, pinned: new Map(), places: null };
 
 const hues = bodyColours(cells.names, cells.means);
 const scene = new Viewer(document.getElementById("specimen-stage"));
@@ -61,11 +61,24 @@ scene.annotate = (ink, width, height) => {
   scaleBar(ink, scene, height);
   if (scene.apart > 0) captions(ink, scene, ["atlas", desk.open.name], width, height);
   const rows = desk.open.ids.map((_, row) => cells.count + row);
-  if (scene.scale * data.spacing > 30) labels(ink, scene, rows, (body) => nameOf(body - cells.count));
+  if (scene.scale * data.spacing > 30)
+    labels(ink, scene, rows, (body) => (body === cells.count + desk.row ? "" : nameOf(body - cells.count)), desk.row < 0 ? [] : [cells.count + desk.row]);
   if (desk.row < 0) return;
   if (desk.open.cells[desk.row] >= 0) ring(ink, scene, desk.open.cells[desk.row], nameOf(desk.row));
   const roomy = scene.scale * data.spacing > 24;
-  desk.open.others[desk.row].forEach(([cell], at) => ring(ink, scene, cell, roomy ? `${at + 1} ${title(cell)}` : ""));
+  const taken = [];
+  // A name where there is room for it, else the digit that chooses it, else nothing.
+  const words = (cell, at) => {
+    const { x, y, half } = scene.where(cell), top = y - Math.max(half, 5) - 10;
+    for (const text of roomy ? [`${at + 1} ${title(cell)}`, `${at + 1}`] : []) {
+      const wide = 4.2 * text.length + 3;
+      if (taken.some(([u, v, other]) => Math.abs(u - x) < wide + other && Math.abs(v - top) < 14)) continue;
+      taken.push([x, top, wide]);
+      return text;
+    }
+    return "";
+  };
+  desk.open.others[desk.row].forEach(([cell], at) => ring(ink, scene, cell, words(cell, at)));
   ring(ink, scene, cells.count + desk.row, desk.open.cells[desk.row] < 0 ? nucleus(desk.row) : nameOf(desk.row));
 };
 

@@ -13,7 +13,7 @@ async function showSlices() {
   if (asked !== sliceAsked) return;
   slicePlace.hidden = !told.planes.length;
   note.hidden = !!told.planes.length;
-  note.textContent = told.problem || "No slices: the label volume of this specimen is not there.";
+  note.textContent = told.problem || "";
   desk.planes = told.planes.map((plane) => ({
     ...plane,
     nuclei: plane.nuclei && unpack(plane.nuclei, Uint32Array),

@@ -76,7 +76,9 @@ function ring(ink, view, body, words) {
   ink.beginPath();
   ink.arc(x, y, Math.max(half, 5) + 4, 0, 2 * Math.PI);
   ink.stroke();
-  write(ink, words, x, y - Math.max(half, 5) - 10, "600 13px system-ui, sans-serif", "#fff");
+  if (!words || x < 0 || y < 0 || x > view.stage.clientWidth || y > view.stage.clientHeight) return;
+  const wide = 4.2 * words.length + 3, left = Math.min(Math.max(x, wide), view.stage.clientWidth - wide);
+  write(ink, words, left, Math.max(y - Math.max(half, 5) - 10, 15), "600 13px system-ui, sans-serif", "#fff");
 }
 
 function write(ink, words, x, y, font, colour) {
@@ -98,9 +100,10 @@ function labels(ink, view, bodies, nameOf, ringed = []) {
     const words = nameOf(body);
     if (!words || x < 0 || y < 0 || x > view.stage.clientWidth || y > view.stage.clientHeight) continue;
     const half = 3.4 * words.length + 3;
-    if (taken.some(([u, v, other]) => Math.abs(u - x) < half + other && Math.abs(v - y) < 13)) continue;
-    taken.push([x, y, half]);
-    write(ink, words, x, y + 4, "11px system-ui, sans-serif", "rgba(240,245,255,.92)");
+    const left = Math.min(Math.max(x, half), view.stage.clientWidth - half), top = Math.min(Math.max(y, 9), view.stage.clientHeight - 9);
+    if (taken.some(([u, v, other]) => Math.abs(u - left) < half + other && Math.abs(v - top) < 13)) continue;
+    taken.push([left, top, half]);
+    write(ink, words, left, top + 4, "11px system-ui, sans-serif", "rgba(240,245,255,.92)");
   }
 }
 

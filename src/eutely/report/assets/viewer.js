@@ -266,12 +266,21 @@ class Viewer {
     this.ask();
   }
 
-  // Zoom in on a body, or on the middle between two bodies.
+  // Zoom in on a body, or on the middle between two bodies, as far as both and their names are to be seen.
   goTo(body, magnify, other = -1) {
     this.magnify = Math.max(this.magnify, magnify);
     this.pan = [0, 0];
     this.frame();
-    const first = this.where(body), second = this.where(other < 0 ? body : other);
+    let first = this.where(body), second = this.where(other < 0 ? body : other);
+    for (let tries = 0; other >= 0 && tries < 8; tries++) {
+      const wide = Math.abs(first.x - second.x) + 120, tall = Math.abs(first.y - second.y) + first.half + second.half + 90;
+      const share = Math.min(this.stage.clientWidth / wide, this.stage.clientHeight / tall);
+      if (share >= 1 || this.magnify <= 1) break;
+      this.magnify = Math.max(1, this.magnify * Math.min(share, 0.9));
+      this.frame();
+      first = this.where(body);
+      second = this.where(other);
+    }
     this.pan = [(this.stage.clientWidth - first.x - second.x) / 2, (this.stage.clientHeight - first.y - second.y) / 2];
     this.ask();
   }
