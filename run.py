@@ -1,7 +1,8 @@
 """Everything a fresh checkout needs, with nothing but Python: ``python3 run.py demo`` or ``test``.
 
 Makes the virtual environment ``.venv`` beside this file and installs the package into it (again
-only when pyproject.toml changed), then runs the job.
+only when pyproject.toml changed), then runs the job. ``python3 run.py quick`` runs some
+of the tests, on any system: those that need neither a browser nor a screen.
 """
 
 import hashlib
@@ -23,7 +24,13 @@ TEST = [
     ["lint-imports"],
     ["pytest", "-n", "auto"],
 ]
-JOBS = {"demo": ("", DEMO), "test": ("[test]", TEST)}
+QUIETLY = (
+    "cli/test_build.py", "cli/test_contract.py", "config", "io", "pose", "report/test_page.py",
+    "solver", "tasks", "test_atlas.py", "test_kernel.py", "test_package.py", "test_specimen.py",
+    "test_surface.py",
+)  # fmt: skip
+QUICK = [["pytest", "-n", "auto", *(f"tests/{name}" for name in QUIETLY)]]
+JOBS = {"demo": ("", DEMO), "test": ("[test]", TEST), "quick": ("[test]", QUICK)}
 
 
 def install(extras: str) -> None:

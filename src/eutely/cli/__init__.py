@@ -19,6 +19,7 @@ COMMANDS = {
     "build": "build", "name": "naming", "annotate": "annotate", "curate": "curate",
     "evaluate": "naming", "compare": "compare", "atlases": "atlas", "view": "show",
     "report": "show", "config": "show", "transfer": "extract", "match": "solve", "solve": "solve",
+    "doctor": "show",
 }  # fmt: skip
 """Module of each command, in the order of the help text."""
 
@@ -28,7 +29,7 @@ GROUP = "atlas"
 MEASURES = {"extract", "check", "build", "name", "annotate", "evaluate", "compare", "match", "view"}
 """Commands with the options of images."""
 
-READS_NOTHING = {"demo", "simulate", "atlases", "config"}
+READS_NOTHING = {"demo", "simulate", "atlases", "config", "doctor"}
 """Commands without the option --max-memory."""
 
 COLLECTION = 50_000

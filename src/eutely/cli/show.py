@@ -1,8 +1,12 @@
-"""Commands that show: ``eutely view``, ``report`` and ``config``."""
+"""Commands that show: ``eutely view``, ``report``, ``config`` and ``doctor``."""
 
 import logging
 import os
+import platform
+import re
+import sys
 import tempfile
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -190,3 +194,95 @@ def config(
         typer.echo(settings.reference(), nl=False)
     else:
         typer.echo(settings.to_toml(load_config(file, preset)), nl=False)
+
+
+NOT_FOR_USERS = ("test", "bench", "docs")
+"""Extras for those who develop eutely."""
+
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*?(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?$")
+"""A line of the package's metadata: what it needs, and for which extra."""
+
+
+def doctor(verbose: Verbose = False, quiet: Quiet = False) -> None:
+    """Print what a report of a problem needs: versions, extras, cores, memory, compiled code.
+
+    One screen to paste into an issue. It holds no names of files but those of eutely itself, and
+    your home folder is written as ~.
+
+    Example: eutely doctor
+    """
+    start_log(verbose, quiet)
+    for what, found in findings(verbose):
+        say(f"{what:<9} {found}")
+
+
+def findings(verbose: bool = False) -> list[tuple[str, str]]:
+    """Return what ``eutely doctor`` prints: a word and what was found; ``verbose`` for all."""
+    import eutely
+    from eutely.execute.threads import cores
+    from eutely.io.atlas import known_atlases
+    from eutely.io.limits import budget, memory
+    from eutely.kernel import CACHE
+
+    needed, extras = _requirements()
+    kernels = [] if CACHE is None else list(Path(CACHE).rglob("*.nbc"))
+    size = sum(path.stat().st_size for path in kernels) / 1e6
+    code = (
+        f"{len(kernels)} kernels, {size:.0f} MB"
+        if kernels
+        else "none yet (the first run takes longer)"
+    )
+    where = "kept nowhere: no folder can be written" if CACHE is None else f"in {_home(CACHE)}"
+    given = sorted(
+        f"{k}={_home(v)}" for k, v in os.environ.items() if k.startswith(("EUTELY_", "NUMBA_"))
+    )
+    found = [
+        ("eutely", f"{eutely.__version__} in {_home(str(Path(eutely.__file__ or '.').parent))}"),
+        ("python", f"{platform.python_version()} ({sys.executable and _home(sys.executable)})"),
+        ("system", platform.platform()),
+        ("cores", f"{cores()} of {os.cpu_count()}"),
+        (
+            "memory",
+            f"{memory() / 1e9:.1f} GB, of which reading a file may take {budget() / 1e9:.1f} GB",
+        ),
+        ("compiled", f"{code}, {where}"),
+        ("packages", ", ".join(f"{name} {_version(name) or 'MISSING'}" for name in needed)),
+        ("extras", ", ".join(name for name, lacks in extras.items() if not lacks) or "none"),
+    ]
+    found += [
+        ("missing", f"{name} ({', '.join(lacks)}): pip install 'eutely[{name}]'")
+        for name, lacks in extras.items()
+        if lacks
+    ]
+    found += [("atlases", ", ".join(known_atlases()))]
+    found += [("settings", ", ".join(given))] if given or verbose else []
+    return found
+
+
+def _requirements() -> tuple[list[str], dict[str, list[str]]]:
+    """Return the packages that eutely needs, and extra -> packages of it that are not there."""
+    needed: list[str] = []
+    extras: dict[str, list[str]] = {}
+    for line in requires("eutely") or ():
+        match = _REQUIREMENT.match(line)
+        if match is None or match["name"] == "eutely":
+            continue
+        if match["extra"] is None:
+            needed.append(match["name"])
+        elif match["extra"] not in NOT_FOR_USERS:
+            lacks = extras.setdefault(match["extra"], [])
+            lacks += [] if _version(match["name"]) else [match["name"]]
+    return needed, extras
+
+
+def _version(name: str) -> str:
+    """Return the version of a package, "" where it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _home(text: str) -> str:
+    """Return a text without the name of the user's folder."""
+    return text.replace(str(Path.home()), "~")

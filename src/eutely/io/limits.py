@@ -43,7 +43,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 def budget() -> int:
     """Return the bytes of memory that reading one file may take."""
     given = os.environ.get(VARIABLE)
-    return bytes_of(given) if given else int(SHARE * _machine())
+    return bytes_of(given) if given else int(SHARE * memory())
 
 
 def set_budget(text: str) -> None:
@@ -74,7 +74,7 @@ def bytes_of(text: str) -> int:
 
 
 @cache
-def _machine() -> int:
+def memory() -> int:
     """Return the memory of the machine, or of the container that limits this process."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
