@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -75,6 +76,51 @@ def test_the_readme_runs_and_leaves_a_named_atlas(
     assert all(eutely.Atlas.load("run").names)
     assert all(eutely.Atlas.load("named.h5").names)
     assert len(variables["annotation"]) == 60
+
+
+CARD = re.compile(r"`(eutely [a-z][^`]*|annotations = eutely[^`]*)`")
+
+
+def test_each_way_to_begin_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The five commands of the first page and of the README, with the files that they name."""
+    text = PAGES["index"].read_text(encoding="utf-8").split('<div class="grid cards"')[1]
+    cards = CARD.findall(text.split("</div>")[0])
+    assert len(cards) == 5
+    readme = PAGES["README"].read_text(encoding="utf-8").split("## What do you have?")[1]
+    assert CARD.findall(readme.split("##")[0]) == cards
+    monkeypatch.chdir(tmp_path)
+    simulate = "simulate -o volumes --cells 40 --format tif --voxel-size 2 --specimens 3"
+    assert CliRunner().invoke(app, simulate.split()).exit_code == 0
+    for file, name in {
+        "head.csv": "celegans-adult-head",
+        "embryo.csv": "celegans-embryo-350",
+    }.items():
+        write_table(drawn_from(name, Path(file).stem), Path(file))
+    (tmp_path / "worms").mkdir()
+    write_table(drawn_from("celegans-l1", "worm"), Path("worms", "worm.csv"))
+    lines = ["p 2 2 4 1", *(f"a {k} {k // 2} {k % 2} -1" for k in range(4)), "e 0 3 1.5"]
+    Path("problem.dd").write_text("\n".join(lines) + "\n")
+    for line in cards:
+        if line.startswith("eutely "):
+            result = CliRunner().invoke(app, shlex.split(line)[1:])
+            assert result.exit_code == 0, f"{line}\n{result.output}\n{result.exception!r}"
+        else:
+            scope: dict[str, Any] = {"eutely": eutely}
+            exec(line, scope)
+            assert (scope["annotations"][0].cells >= 0).mean() > 0.9
+    for page in ("run/report.html", "named/head.csv", "named/embryo.csv", "solution.json"):
+        assert Path(page).exists(), page
+
+
+def drawn_from(known: str, name: str) -> eutely.Specimen:
+    """Return the cells that most specimens of a built-in atlas have, at their usual places."""
+    atlas = eutely.Atlas.load(known)
+    usual = np.flatnonzero(atlas.often > 0.5 * atlas.specimens)
+    colours = np.sinh(atlas.feature_means[usual].T)
+    return eutely.Specimen.from_arrays(
+        name, atlas.means[usual], unit=atlas.unit,
+        features=dict(zip(atlas.features, colours, strict=True)),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ def test_every_page_is_in_the_contents() -> None:
     contents = contents.split("markdown_extensions:")[0]
     for page in sorted((ROOT / "docs").glob("*.md")):
         assert f": {page.name}\n" in contents, page.name
+    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        assert f": notebooks/{notebook.stem}.md\n" in contents, notebook.name
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
@@ -32,5 +34,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert method.count('display="block"') >= 5  # equations
     assert "$$" not in method
     assert "specimens" in (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
+    for name, words in {"worms": "nuclei have their own name", "heads": "by places alone"}.items():
+        notebook = (tmp_path / "notebooks" / name / "index.html").read_text(encoding="utf-8")
+        assert words in notebook
+        assert "<iframe" in notebook  # the atlas in 3D, as it is stored
+        assert "<table" in notebook
+        assert "<!--output" not in notebook
+        assert (tmp_path / "notebooks" / f"{name}.ipynb").exists()
     elsewhere = ('src="http', 'rel="stylesheet" href="http')
     assert not any(mark in method for mark in elsewhere)
