@@ -70,10 +70,12 @@ def test_while_reading_nothing_is_written(folder: Path, words: str) -> None:
 
 
 def test_what_is_complete_is_said(folder: Path) -> None:
-    said = stopped(folder, "annotate atlas.h5 worms -o out -j 1 -q", "eutely.tasks.outputs",
-                   "report_of_annotations")  # fmt: skip
+    pytest.importorskip("anndata")
+    words = "annotate atlas.h5 worms -o out -j 1 -q --h5ad all.h5ad"
+    said = stopped(folder, words, "eutely.io.h5ad", "write_h5ad")
     assert said.splitlines()[-1] == (
         "stopped; the tables in out are complete; the same command writes the rest"
     )
     assert (folder / "out" / "annotations.csv").exists()
-    assert not (folder / "out" / "report.html").exists()
+    assert (folder / "out" / "report.html").exists()
+    assert not (folder / "all.h5ad").exists()

@@ -18,6 +18,9 @@ CONFIG: Config = resolve(
     overrides={"refine.linear_rounds": 2, "refine.joint_rounds": 1, "refine.targets": 1}
 )
 
+OTHER: Config = resolve(overrides={"refine.linear_rounds": 3, "seed": 3, "refine.joint_rounds": 2})
+"""Settings that lead to other cells."""
+
 
 @pytest.fixture(scope="module")
 def cohort() -> list[Specimen]:
@@ -42,8 +45,7 @@ def test_names_survive_the_same_build(run: Path, cohort: list[Specimen]) -> None
 
 def test_names_follow_their_cells(run: Path, cohort: list[Specimen]) -> None:
     truth = eutely.evaluate(eutely.Atlas.load(run), cohort, workers=1).mean
-    other = resolve(overrides={"refine.linear_rounds": 3, "seed": 3, "refine.joint_rounds": 2})
-    built = eutely.build(cohort, run, config=other, workers=1)
+    built = eutely.build(cohort, run, config=OTHER, workers=1)
     assert sum(map(bool, built.atlas.names)) == 40
     assert eutely.evaluate(built.atlas, cohort, workers=1).mean >= truth - 0.02
 
@@ -52,10 +54,10 @@ def test_no_name_is_dropped_without_force(run: Path, cohort: list[Specimen]) -> 
     named = (run / "atlas.h5").read_bytes()
     renumbered = [replace(one, ids=one.ids + 100_000) for one in cohort]
     with pytest.raises(EutelyError, match=r"40 would be lost.*--force"):
-        eutely.build(renumbered, run, config=CONFIG, workers=1)
+        eutely.build(renumbered, run, config=OTHER, workers=1)
     assert (run / "atlas.h5").read_bytes() == named
     with open_run(run, force=True) as folder:
-        eutely.build(renumbered, folder, config=CONFIG, workers=1)
+        eutely.build(renumbered, folder, config=OTHER, workers=1)
     assert not any(eutely.Atlas.load(run).names)
     assert (run / "atlas.h5.bak").read_bytes() == named
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from eutely.annotation import Annotation
     from eutely.io.read import Reading, Source
     from eutely.io.volumes import Volume
+    from eutely.tasks.pins import Pins
 
 log = logging.getLogger("eutely")
 
@@ -115,6 +116,9 @@ def annotate(
     ] = Handedness.AUTO,
     adapt: Adapt = None,
     pins: PinFile = None,
+    no_pins: Annotated[
+        bool, typer.Option("--no-pins", help="Leave corrections in DIR/pins.csv aside.")
+    ] = False,
     names: NameFile = None,
     skip_bad: SkipBad = False,
     voxel_size: VoxelSize = None,
@@ -131,13 +135,15 @@ def annotate(
     all specimens with their coordinates; DIR/look-here-first.csv, the least certain nuclei of each
     specimen; and DIR/report.html, a page to look at. With --labels also DIR/labels/<specimen>.tif,
     or .ome.zarr with the names for viewers; with --nwb DIR/<specimen>.nwb; with --h5ad AnnData.
-    Tables that were corrected by hand since are kept as .bak; inputs are never replaced. Names of
-    nuclei are not looked at; those of --names are written beside the names found, in the column
-    given.
+    Tables that were corrected by hand since are kept as .bak; inputs are never replaced. What was
+    corrected in DIR with eutely curate stays. Names of nuclei are not looked at; those of --names
+    are written beside the names found, in the column given.
 
     Example: eutely annotate run/atlas.h5 new_worm.tif -o annotated
     """
     start_log(verbose, quiet)
+    if pins is not None and no_pins:
+        raise EutelyError("--pins and --no-pins exclude each other; give one of them")
     expect_input(*inputs)
     from eutely.io.annotations import check_names, write_annotations, written_files
     from eutely.io.atlas import atlas_path, check_file, open_atlas
@@ -146,10 +152,11 @@ def annotate(
     from eutely.io.pins import read_pins
     from eutely.io.read import sources
     from eutely.io.relabel import FOLDER
-    from eutely.io.written import PAGE, refuse_folder, refuse_to_replace
+    from eutely.io.written import PAGE, refuse_folder, refuse_run, refuse_to_replace, tables_in
 
     check_folder(output)
     refuse_folder(output, inputs)
+    refuse_run(output)
     run_on = threads_or_dask(workers, dask)
     files = sources(inputs)
     read = files_read(inputs, atlas_file(atlas), pins, names)
@@ -172,7 +179,7 @@ def annotate(
         if not any(file.kind == "nwb" for file in files):
             raise EutelyError("--nwb: no input is an NWB file; leave it out")
     check_file(atlas_path(atlas))
-    known = None if pins is None else read_pins(pins)
+    known: Pins | None = None if pins is None else read_pins(pins)
     readings = read_inputs(inputs, voxel_size, quiet, skip_bad=skip_bad)
     specimens = [reading.specimen for reading in readings]
     if names is not None:
@@ -183,6 +190,7 @@ def annotate(
     from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
     from eutely.tasks.annotate import annotate as annotate_specimens
     from eutely.tasks.outputs import report_of_annotations, write_annotated_page
+    from eutely.tasks.pins import PINS, pins_of_folder
     from eutely.tasks.relabel import with_minimum, write_label_copies
 
     refuse([specimen.name for specimen in specimens])
@@ -192,6 +200,10 @@ def annotate(
             "%s has no names: the column name will be empty; give its cells names with "
             "'eutely name %s NAMED_SPECIMENS'", atlas, atlas,
         )  # fmt: skip
+    if known is None and not no_pins:
+        known = pins_of_folder(output, cells, specimens)
+    elif pins is not None and (own := output / PINS).exists() and not own.samefile(pins):
+        log.warning("%s is left aside: --pins gives others", own)
     with progress_of("labels" if labels else "annotate", quiet) as progress:
         annotations = annotate_specimens(
             cells,
@@ -204,15 +216,18 @@ def annotate(
         )
         annotations = [annotation.with_alternatives(alternatives) for annotation in annotations]
         progress("writing", 0, 1, "")
-        write_annotations(
-            annotations,
-            cells.names,
-            output,
-            min_confidence,
-            specimens=specimens,
-            table=table,
-            given=names is not None,
-        )
+        content = report_of_annotations(annotations, cells, specimens, command(), known)
+        with tables_in(output):
+            write_annotations(
+                annotations,
+                cells.names,
+                output,
+                min_confidence,
+                specimens=specimens,
+                table=table,
+                given=names is not None,
+            )
+            write_annotated_page(output, cells, content)
         Stop.kept = f"the tables in {output} are complete; the same command writes the rest"
         if h5ad is not None and by_cell is not None:
             about = {"command": command()}
@@ -225,8 +240,6 @@ def annotate(
             chosen = [with_minimum(annotation, min_confidence) for annotation in annotations]
             copies = volumes_of(files, readings, label_format)
             write_label_copies(output / FOLDER, copies, chosen, cells.names, progress)
-    content = report_of_annotations(annotations, cells, specimens, command(), known)
-    write_annotated_page(output, cells, content)
     notes = {annotation.specimen: annotation.note(cells) for annotation in annotations}
     numbers = summary(annotations, output, notes)
     if json_summary:

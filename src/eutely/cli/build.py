@@ -1,6 +1,5 @@
 """``eutely build``: from specimens to an atlas without names; ``eutely demo``: the whole method."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -163,6 +162,7 @@ def build(
 @contextmanager
 def run_folder(path: Path, command: str, force: bool = False) -> "Iterator[RunFolder]":
     """Open a run folder; a new one is removed if bad input ends the build before its first step."""
+    from eutely.io.whole import remove
     from eutely.store.folder import open_run
 
     new = not path.exists()
@@ -171,7 +171,7 @@ def run_folder(path: Path, command: str, force: bool = False) -> "Iterator[RunFo
             yield run
     except EutelyError:
         if new and not any((path / "stages").glob("*")):
-            shutil.rmtree(path, ignore_errors=True)
+            remove(path)
         raise
 
 
@@ -218,6 +218,7 @@ def demo(
     from eutely.evaluation import evaluation, score
     from eutely.io.annotations import write_annotations
     from eutely.io.atlas import write_atlas
+    from eutely.io.written import tables_in
     from eutely.tasks.outputs import report_of_annotations, write_annotated_page
 
     def report(line: str) -> None:
@@ -239,10 +240,10 @@ def demo(
         report(f"{sum(map(bool, atlas.names))} cells named after {NAMED} specimens: {named}")
         annotations = eutely.annotate(atlas, new, workers=workers, progress=progress)
     annotations = [annotation.with_alternatives() for annotation in annotations]
-    write_annotations(annotations, atlas.names, annotated, specimens=new)
-    write_annotated_page(
-        annotated, atlas, report_of_annotations(annotations, atlas, new, "eutely demo")
-    )
+    page = report_of_annotations(annotations, atlas, new, "eutely demo")
+    with tables_in(annotated):
+        write_annotations(annotations, atlas.names, annotated, specimens=new)
+        write_annotated_page(annotated, atlas, page)
     accuracy = evaluation(
         score(specimen, annotation.names)
         for specimen, annotation in zip(new, annotations, strict=True)

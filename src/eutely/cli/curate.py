@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -141,13 +142,15 @@ def curate(
     from eutely.curate.slices import images_of
     from eutely.io.atlas import open_atlas
     from eutely.io.read import sources, voxel_triple
-    from eutely.io.written import refuse_folder
+    from eutely.io.whole import make_folders
+    from eutely.io.written import refuse_folder, refuse_run
     from eutely.store.folder import locked
     from eutely.tasks.outputs import read_report_atlas
 
     files: Files | None = None
     if new:
         refuse_folder(folder, given[1:])
+        refuse_run(folder)
         atlas = open_atlas(str(given[0]))
         readings = read_inputs(given[1:], voxel_size, quiet, skip_bad=skip_bad)
         specimens = [reading.specimen.without_names() for reading in readings]
@@ -164,8 +167,8 @@ def curate(
         if image is not None:
             pictures = images_of(image, specimen_names(folder))
             files = replace(read_files(folder / FILES), images=pictures)
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / LOCK):
+    make_folders(folder)
+    with nullcontext() if read_only and not new else locked(folder / LOCK):
         desk = Desk(atlas, until)
         sock, hosts = _socket(host, port)
         address = f"http://{min(hosts, key=lambda name: not name.startswith(host))}/{desk.token}/"

@@ -60,7 +60,7 @@ def extract(
     expect_input(*inputs)
     from eutely.io.read import sources
     from eutely.io.tables import write_tables
-    from eutely.io.written import refuse_folder, refuse_to_replace, tables_in
+    from eutely.io.written import refuse_folder, refuse_to_replace
 
     check_folder(output)
     refuse_folder(output, inputs)
@@ -68,8 +68,7 @@ def extract(
     refuse_to_replace([output / f"{file.name}.{format}" for file in sources(inputs)], read)
     specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
     refuse_to_replace([output / f"{specimen.name}.{format}" for specimen in specimens], read)
-    with tables_in(output) as aside:
-        write_tables(specimens, aside, f".{format}")
+    write_tables(specimens, output, f".{format}")
     if not quiet:
         nuclei = counted(sum(map(len, specimens)), "nucleus", "nuclei")
         tables = counted(len(specimens), "table")

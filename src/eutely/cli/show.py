@@ -156,6 +156,7 @@ def write_figures(
     folder: Path, atlas: "Atlas", report: "Report", progress: "Progress | None" = None
 ) -> None:
     """Write every figure for which the report has data; figures changed by hand are kept."""
+    from eutely.io.whole import new_bytes
     from eutely.io.written import tables_in
     from eutely.plots.draw import all_figures, encoded
 
@@ -165,7 +166,7 @@ def write_figures(
             if progress is not None:
                 progress("drawing figures", number, len(figures), name)
             for kind in ("svg", "pdf"):
-                (aside / f"{name}.{kind}").write_bytes(encoded(figure, kind))
+                new_bytes(aside / f"{name}.{kind}", encoded(figure, kind))
 
 
 def config(

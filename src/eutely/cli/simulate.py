@@ -157,11 +157,11 @@ def write_cohort(
     """
     from eutely import __version__
     from eutely.io.tables import write_table
-    from eutely.io.whole import whole
+    from eutely.io.whole import new_bytes, new_folder, whole
     from eutely.io.written import hash_of
 
     with whole(output.resolve()) as folder:
-        folder.mkdir()
+        new_folder(folder)
         truth: Sequence[Specimen] = cohort
         if format in TABLES:
             for specimen in cohort:
@@ -170,7 +170,7 @@ def write_cohort(
         else:
             truth = list(write_volumes(cohort, folder, format, voxel_size))
         if format not in TABLES or not names:
-            (folder / TRUTH).parent.mkdir()
+            new_folder((folder / TRUTH).parent)
             write_table(truth, folder / TRUTH)
         entries = sorted(folder.iterdir())
         record = {
@@ -179,7 +179,7 @@ def write_cohort(
             "entries": sorted([RECORD, *(entry.name for entry in entries)]),
             "hashes": {entry.name: hash_of(entry) for entry in entries},
         }
-        (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        new_bytes(folder / RECORD, (json.dumps(record, indent=1) + "\n").encode())
 
 
 def write_volumes(

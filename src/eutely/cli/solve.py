@@ -261,6 +261,7 @@ def match(
     """
     start_log(verbose, quiet)
     expect_input(first)
+    from eutely.io.whole import new_bytes
     from eutely.io.written import refuse_to_replace, table_at
 
     if output is not None:
@@ -287,7 +288,7 @@ def match(
         sys.stdout.write(table.getvalue())
     else:
         with table_at(output) as aside:
-            aside.write_text(table.getvalue(), encoding="utf-8", newline="")
+            new_bytes(aside, table.getvalue().encode(errors="backslashreplace"))
     if not quiet:
         matched = int((result.partners >= 0).sum())
         hand = ", a mirror image" if result.mirrored else ""

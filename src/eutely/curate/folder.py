@@ -17,7 +17,8 @@ from eutely.io.annotations import ALL, check_names, write_annotations
 from eutely.io.pins import read_pins
 from eutely.io.read import read
 from eutely.io.volumes.volume import VoxelSize
-from eutely.io.whole import write_text
+from eutely.io.whole import remove, write_text
+from eutely.io.written import tables_in
 from eutely.record import digest, pack, unpack
 from eutely.results import Report, Shown
 from eutely.specimen import Specimen
@@ -96,6 +97,8 @@ def open_material(path: Path) -> Material:
     atlas = read_report_atlas(path)
     tables = _tables(path)
     report = _first(path, _key(atlas, tables)) or read_report(path)[1]
+    if report.kind != "build":
+        check_names(one.name for one in report.specimens)
     if not report.specimens:
         raise ReadError(f"{path} holds no specimens; annotate some first")
     ids = {one.name: one.ids.tolist() for one in report.specimens}
@@ -130,10 +133,11 @@ def annotate_into(
         atlas, specimens, handedness=handedness, adapt=adapt, workers=workers, progress=progress
     )
     listed = [annotation.with_alternatives() for annotation in annotations]
-    write_annotations(listed, atlas.names, path, specimens=specimens)
     report = report_of_annotations(annotations, atlas, specimens, f"eutely curate {path.name}")
-    write_annotated_page(path, atlas, report)
-    (path / FIRST).unlink(missing_ok=True)
+    remove(path / FIRST)
+    with tables_in(path):
+        write_annotations(listed, atlas.names, path, specimens=specimens)
+        write_annotated_page(path, atlas, report)
 
 
 def write_results(material: Material, shown: Sequence[Shown], pins: Path) -> None:
@@ -151,11 +155,19 @@ def write_results(material: Material, shown: Sequence[Shown], pins: Path) -> Non
     atlas = material.atlas
     specimens = [material.specimens[one.name] for one in shown]
     annotations = [annotation_of(atlas, one) for one in shown]
-    write_annotations(annotations, atlas.names, material.path, specimens=specimens)
     listed = pins_listed(read_pins(pins) if pins.exists() else None, specimens)
     report = replace(material.report, specimens=tuple(shown), pins=listed, evaluation=None)
     _keep_first(material)
-    write_annotated_page(material.path, atlas, report)
+    with tables_in(material.path):
+        write_annotations(annotations, atlas.names, material.path, specimens=specimens)
+        write_annotated_page(material.path, atlas, report)
+
+
+def tables_agree(material: Material, pins: Path) -> bool:
+    """Return whether the tables of a folder are of the corrections in its log."""
+    known = read_pins(pins) if pins.exists() else None
+    listed = pins_listed(known, list(material.specimens.values()))
+    return read_report(material.path)[1].pins == listed
 
 
 def annotation_of(atlas: Atlas, shown: Shown) -> Annotation:

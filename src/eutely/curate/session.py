@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eutely.cliques import UNMATCHED
 from eutely.curate.cohort import Cohort
 from eutely.curate.experience import Experience, doubts
-from eutely.curate.folder import PINS, Material, write_results
+from eutely.curate.folder import PINS, Material, tables_agree, write_results
 from eutely.curate.history import ConflictError, Edit, History, Log, Pin, in_words
 from eutely.curate.learn import Lesson, lesson
 from eutely.curate.placed import Placed
@@ -369,7 +369,7 @@ class Session:
         changes = "1 change" if self.saved == 1 else f"{self.saved} changes"
         settled = "1 nucleus is" if pins == 1 else f"{pins} nuclei are"
         line = f"{changes} saved in {self.log.path} ({settled} settled)"
-        if not self.saved and not self._learned:
+        if not self.saved and not self._learned and tables_agree(self.material, self.log.path):
             return line
         if self.material.kind == "build":
             return f"{line}; eutely build with the same inputs uses them"

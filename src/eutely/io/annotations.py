@@ -11,7 +11,8 @@ import numpy as np
 
 from eutely.annotation import Annotation
 from eutely.errors import WriteError
-from eutely.io.written import tables_in
+from eutely.io.whole import new_bytes, new_text
+from eutely.io.written import OURS, tables_in
 from eutely.specimen import UNMATCHED, Specimen
 
 if TYPE_CHECKING:
@@ -75,14 +76,16 @@ def write_annotations(
     tables[FIRST] = [("specimen", *COLUMNS), *doubtful]
     with tables_in(folder) as aside:
         for name, rows in tables.items():
-            with (aside / name).open("w", newline="", encoding="utf-8") as file:
+            with new_text(aside / name) as file:
                 csv.writer(file, lineterminator="\n").writerows(rows)
         if specimens:
             whole_table = tidy(annotations, specimens, min_confidence, given=given)
             if table == "parquet":
-                whole_table.to_parquet(aside / f"{ALL}.parquet", index=False)
+                content = whole_table.to_parquet(index=False)
             else:
-                whole_table.to_csv(aside / f"{ALL}.csv", index=False, lineterminator="\n")
+                text = whole_table.to_csv(index=False, lineterminator="\n")
+                content = text.encode(errors="backslashreplace")
+            new_bytes(aside / f"{ALL}.{table}", content)
 
 
 def written_files(specimens: Iterable[str], table: str = "csv") -> list[str]:
@@ -94,8 +97,10 @@ def check_names(specimens: Iterable[str]) -> None:
     """Raise an error if a specimen's name cannot be that of its table."""
     for specimen in specimens:
         name = f"{specimen}.csv"
-        if Path(name).name != name or name.startswith(".") or name in (FIRST, f"{ALL}.csv"):
+        if Path(name).name != name or name.startswith("."):
             raise WriteError(f"'{name}' cannot be the name of a file; rename the specimen")
+        if specimen.casefold() in OURS:  # some file systems do not tell letters by their case
+            raise WriteError(f"{name} is a file of eutely's own; rename the specimen {specimen}")
 
 
 def tidy(

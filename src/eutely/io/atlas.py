@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from eutely.errors import AtlasError, ReadError, WriteError
 from eutely.io.hdf5_gate import check_dataset, check_heaps, chunk_count, linked, stored_chunks
 from eutely.io.limits import DEFLATE, budget, check_memory, check_regular, sized
 from eutely.io.text import read_text
-from eutely.io.whole import whole
+from eutely.io.whole import new_bytes
+from eutely.io.written import finish, replaced
 
 BUILT_IN = Path(__file__).parents[1] / "atlases"
 """Folder of the atlases of the package."""
@@ -70,19 +72,16 @@ def write_atlas(atlas: Atlas, path: Path | str) -> None:
     """Write ``atlas`` to ``path`` (``.h5``), completely or not at all."""
     if not isinstance(path, str | os.PathLike):
         raise WriteError(f"{path!r} is no path; give the name of a file, such as atlas.h5")
-    with whole(Path(path)) as aside:
-        try:
-            _write(atlas, aside)
-        except RuntimeError as error:  # what h5py makes of a full disk
-            why = "the disk may be full; free some space"
-            raise WriteError(f"cannot write {path}: {why}") from error
+    with replaced(Path(path)) as aside:
+        new_bytes(aside, _content(atlas))
 
 
-def _write(atlas: Atlas, path: Path) -> None:
+def _content(atlas: Atlas) -> bytes:
+    """Return the bytes of a file; made in memory, since HDF5 crashes where a disk becomes full."""
     import h5py
 
-    # In memory until it is closed: HDF5 crashes where a disk becomes full on the way.
-    with h5py.File(path, "w", libver="v110", driver="core") as file:
+    memory = io.BytesIO()
+    with h5py.File(memory, "w", libver="v110") as file:
         file.attrs["format"] = FORMAT
         file.attrs["schema"] = SCHEMA
         for key in PLAIN:
@@ -97,6 +96,7 @@ def _write(atlas: Atlas, path: Path) -> None:
             value = getattr(atlas, field.name)
             if isinstance(value, np.ndarray) and (field.name not in OPTIONAL or value.size):
                 _put(file, field.name, value)
+    return memory.getvalue()
 
 
 def read_atlas(path: Path | str) -> Atlas:
@@ -141,7 +141,10 @@ def atlas_path(given: Path | str) -> Path:
     place = Path(given)
     if not place.exists():
         place = known_atlases().get(str(given), place)
-    return place / "atlas.h5" if place.is_dir() else place
+    if not place.is_dir():
+        return place
+    finish(place)
+    return place / "atlas.h5"
 
 
 def open_atlas(given: Path | str) -> Atlas:
@@ -164,6 +167,11 @@ def checksum(atlas: Atlas) -> str:
             value = json.dumps(value).encode()
         digest.update(field.name.encode() + b"\0" + value + b"\0")
     return digest.hexdigest()
+
+
+def cells_of(atlas: Atlas) -> str:
+    """Return the checksum of an atlas without names and provenance, which may change."""
+    return checksum(replace(atlas, names=("",) * len(atlas), provenance={}))
 
 
 def known_atlases() -> dict[str, Path]:

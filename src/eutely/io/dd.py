@@ -17,7 +17,7 @@ from eutely.arrays import pair_list
 from eutely.errors import ProblemError, ReadError
 from eutely.io.dd_begin import EARLY, NONE, UNKNOWN, XZ
 from eutely.io.limits import PIECE, budget, check_memory, check_regular
-from eutely.io.whole import whole
+from eutely.io.whole import new_file, new_text, whole
 from eutely.kernel import inner, kernel
 from eutely.problem import PairProblem
 
@@ -150,10 +150,10 @@ def write_dd(path: Path, problems: PairProblem | Pairs) -> None:
     """
     with whole(path) as aside:
         if path.suffix == ".xz":
-            with lzma.open(aside, "wt", encoding="ascii") as packed:
-                packed.writelines(_lines(problems))
+            with new_file(aside) as file, lzma.LZMAFile(file, "w") as packed:
+                packed.writelines(line.encode("ascii") for line in _lines(problems))
         else:
-            with aside.open("w", encoding="ascii") as plain:
+            with new_text(aside, "ascii") as plain:
                 plain.writelines(_lines(problems))
 
 

@@ -22,7 +22,7 @@ from eutely.io.atlas import FORMAT, PLAIN, SCHEMA, checksum
 from eutely.io.columns import Columns, read_columns
 from eutely.io.limits import check_memory, check_regular
 from eutely.io.text import MEMORY, whole_numbers
-from eutely.io.whole import whole
+from eutely.io.whole import new_folder, new_text, whole
 
 DESCRIPTION = "description.json"
 """File by which an exported atlas is recognised."""
@@ -71,14 +71,15 @@ def export_atlas(atlas: Atlas, folder: Path) -> None:
         "neighbours": k,
     }
     with whole(folder) as aside:
-        aside.mkdir()
+        new_folder(aside)
         cells = {"cell": np.arange(m), "name": np.array(atlas.names, dtype=object)}
         _write(aside / "cells.csv", cells | _columns(atlas, CELLS))
         _write(aside / "edges.csv", _columns(atlas, EDGES))
         pairs = {"cell": np.repeat(np.arange(m), k), "rank": np.tile(np.arange(k), m)}
         _write(aside / "neighbours.csv", pairs | _columns(atlas, NEIGHBOURS))
         text = json.dumps(description, indent=1, sort_keys=True)
-        (aside / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+        with new_text(aside / DESCRIPTION) as file:
+            file.write(text + "\n")
 
 
 def read_exported(folder: Path) -> Atlas:
@@ -185,7 +186,7 @@ def _write(path: Path, columns: dict[str, NDArray[Any]]) -> None:
     def rows() -> Iterator[tuple[Any, ...]]:
         yield from zip(*(column.tolist() for column in columns.values()), strict=True)
 
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with new_text(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows())

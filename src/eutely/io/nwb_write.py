@@ -7,7 +7,7 @@ pynwb then verifies that the copy is as valid as the file itself.
 
 from __future__ import annotations
 
-import shutil
+import io
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from eutely.annotation import Annotation
 from eutely.errors import EutelyError, ReadError, WriteError, install
 from eutely.io.nwb import segmentation
 from eutely.io.nwb_file import opened
-from eutely.io.whole import whole
+from eutely.io.whole import new_bytes, whole
 
 COLUMNS = {
     "eutely_cell": "number of the cell in the atlas by which eutely named this nucleus; -1: none",
@@ -80,19 +80,19 @@ def write_annotated(
         "eutely_confidence": annotation.confidence.tolist(),
     }
     with whole(path) as aside:
-        shutil.copyfile(source, aside)
-        _add_columns(aside, table, values)
+        new_bytes(aside, _with_columns(source.read_bytes(), table, values))
         new = set(_faults(aside)) - set(_faults(source))
         if new:
             raise WriteError(f"cannot write {path}: not valid NWB ({min(new)[:160]})")
 
 
-def _add_columns(path: Path, table: str, values: dict[str, list[Any]]) -> None:
-    """Add columns to a table of a file, or replace them."""
+def _with_columns(content: bytes, table: str, values: dict[str, list[Any]]) -> bytes:
+    """Return a file in which a table has these columns; in memory, see `eutely.io.atlas`."""
     import h5py
 
     text = h5py.string_dtype()
-    with h5py.File(path, "r+") as file:
+    memory = io.BytesIO(content)
+    with h5py.File(memory, "r+") as file:
         group = file[table]
         listed = [
             name.decode() if isinstance(name, bytes) else str(name)
@@ -110,6 +110,7 @@ def _add_columns(path: Path, table: str, values: dict[str, list[Any]]) -> None:
             data.attrs["object_id"] = str(uuid4())
         names = [*listed, *(key for key in values if key not in listed)]
         group.attrs.create("colnames", np.array(names, dtype=object), dtype=text)
+    return memory.getvalue()
 
 
 def _faults(path: Path) -> list[str]:

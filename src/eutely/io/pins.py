@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from eutely.errors import ReadError, WriteError
-from eutely.io.names import read_nucleus_table
+from eutely.io.names import COHORT, read_nucleus_table
 from eutely.io.text import whole_numbers
-from eutely.io.whole import whole
+from eutely.io.whole import alone as alone
+from eutely.io.whole import keep_copy, new_bytes, whole
 
 PIN_COLUMNS = ("specimen", "id", "name")
 """Columns of a plain table of pins; ``cell`` follows if a cell goes by its number."""
@@ -73,6 +72,11 @@ def read_pins(path: Path) -> Pins:
 
 def read_changes(path: Path) -> list[Change]:
     """Read all rows of a table of pins, in the order of the file; see `read_pins`."""
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[list[Change], dict[str, list[str]]]:
+    """Return the rows of a table of pins, and the columns of a person's own beside them."""
     rows = read_nucleus_table(path, expected="specimen, id, and name or cell", log_of="time")
     fields, lines = rows.table.fields, rows.table.lines
     annotated = "confidence" in fields
@@ -88,9 +92,11 @@ def read_changes(path: Path) -> list[Change]:
         )
     specimens = rows.specimens or [path.stem] * len(rows.ids)
     changes = []
+    taken = {*LOG_COLUMNS, *COHORT, ""}
+    own: dict[str, list[str]] = {key: [] for key in fields if key not in taken and not annotated}
     columns = [rows.column(key) for key in ("name", "cell", "open", "author", "time")]
-    for specimen, id_, name, number, open_, author, time, line in zip(
-        specimens, rows.ids, *columns, lines, strict=True
+    for row, (specimen, id_, name, number, open_, author, time, line) in enumerate(
+        zip(specimens, rows.ids, *columns, lines, strict=True)
     ):
         cell: str | int | None = name
         if open_ not in ("", "0"):
@@ -100,19 +106,26 @@ def read_changes(path: Path) -> list[Change]:
         elif not name and annotated:
             continue
         changes.append(Change(specimen, id_, cell, author, time))
-    return changes
+        for key, values in own.items():
+            values.append(fields[key][row])
+    return changes, own
 
 
 def write_pins(pins: Mapping[tuple[str, int], str | int], path: Path) -> None:
     """Write a plain table of pins, sorted, completely or not at all."""
+    with whole(path) as aside:
+        new_bytes(aside, _plain(pins, path))
+
+
+def _plain(pins: Mapping[tuple[str, int], str | int], path: Path) -> bytes:
+    """Return the content of a plain table of pins."""
     numbered = any(isinstance(cell, int) for cell in pins.values())
-    with whole(path) as aside, aside.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*PIN_COLUMNS, "cell") if numbered else PIN_COLUMNS)
-        for (specimen, label), cell in sorted(pins.items(), key=lambda pin: pin[0]):
-            number = isinstance(cell, int)
-            row = (specimen, label, "" if number else cell)
-            writer.writerow((*row, cell if number else "") if numbered else row)
+    rows: list[tuple[object, ...]] = [(*PIN_COLUMNS, "cell") if numbered else PIN_COLUMNS]
+    for (specimen, label), cell in sorted(pins.items(), key=lambda pin: pin[0]):
+        number = isinstance(cell, int)
+        row = (specimen, label, "" if number else cell)
+        rows.append((*row, cell if number else "") if numbered else row)
+    return _lines(rows, path)
 
 
 def identity(path: Path) -> tuple[int, ...] | None:
@@ -124,60 +137,46 @@ def identity(path: Path) -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Let no other process that does the same change a log meanwhile.
-
-    The folder is locked, as a log is replaced by each change. Where there are no locks (Windows,
-    some network drives) processes are trusted to come one after the other.
-    """
-    try:
-        import fcntl
-
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = os.open(path.parent, os.O_RDONLY)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        with suppress(OSError):
-            fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
 def append_pins(changes: Iterable[Change], path: Path) -> None:
     """Add rows to a log of pins; when this returns, they are on disk.
 
     The file is replaced by its copy with the new rows, so at any moment, whatever happens, it has
-    all of them or none. A plain table that is there becomes a log. Hold `alone` where other
+    all of them or none. A plain table that is there becomes a log with all columns of a person's
+    own; what eutely would have written differently is kept as ``.bak``. Hold `alone` where other
     programs may do the same.
     """
     content = path.read_bytes() if path.exists() else b""
-    if not content.startswith(_lines([LOG_COLUMNS])):
-        earlier = read_changes(path) if content.strip() else []
-        content = _lines([LOG_COLUMNS, *map(_row, earlier)])
-    elif not content.endswith(b"\n"):
-        content += b"\n"  # an editor left it out
-    try:
-        with whole(path) as aside, aside.open("wb") as file:
-            file.write(content + _lines(map(_row, changes)))
-            file.flush()
-            os.fsync(file.fileno())
-    except UnicodeEncodeError as error:
-        raise WriteError(f"cannot write {path}: a name that is no text ({error.reason})") from error
+    header = content.partition(b"\n")[0]
+    if header.startswith(_LOG) and header[len(_LOG) :][:1] in b",\r" and b'"' not in header:
+        further = header[len(_LOG) :].count(b",")
+        content += b"" if content.endswith(b"\n") else b"\n"  # an editor left it out
+    else:
+        earlier, own = _read(path) if content.strip() else ([], {})
+        if content.strip() and content != _plain(read_pins(path), path):
+            keep_copy(path)
+        beside = zip(*own.values(), strict=True) if own else [()] * len(earlier)
+        rows = [(*_row(change), *more) for change, more in zip(earlier, beside, strict=True)]
+        further = len(own)
+        content = _lines([(*LOG_COLUMNS, *own), *rows], path)
+    with whole(path) as aside:
+        new_bytes(
+            aside, content + _lines([(*_row(each), *[""] * further) for each in changes], path)
+        )
 
 
 def add_pins(pins: Mapping[tuple[str, int], str | int], path: Path) -> None:
-    """Add pins to a table, whose other pins stay: a log grows, a plain table is written again."""
+    """Add pins to a table, whose other pins stay.
+
+    A plain table as eutely writes it is written again; others grow as logs, see `append_pins`.
+    """
     with alone(path):
-        header = path.read_bytes().splitlines()[:1] if path.exists() else []
-        if b"".join(header) == _lines([LOG_COLUMNS]).rstrip():
+        content = path.read_bytes() if path.exists() else b""
+        known = read_pins(path) if content.strip() else {}
+        if content.strip() and content != _plain(known, path):
             now = stamp()
             append_pins([Change(*key, cell, time=now) for key, cell in pins.items()], path)
         else:
-            write_pins((read_pins(path) if path.exists() else {}) | dict(pins), path)
+            write_pins(known | dict(pins), path)
 
 
 def stamp() -> str:
@@ -192,7 +191,14 @@ def _row(change: Change) -> tuple[object, ...]:
     return change.specimen, change.id, name, number, taken_back, change.author, change.time
 
 
-def _lines(rows: Iterable[Iterable[object]]) -> bytes:
+def _lines(rows: Iterable[Iterable[object]], path: Path) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
+    try:
+        return text.getvalue().encode()
+    except UnicodeEncodeError as error:
+        raise WriteError(f"cannot write {path}: a name that is no text ({error.reason})") from error
+
+
+_LOG = ",".join(LOG_COLUMNS).encode()
+"""How a log begins."""

@@ -23,7 +23,7 @@ from eutely.errors import WriteError
 from eutely.io.limits import check_memory
 from eutely.io.volumes import Volume
 from eutely.io.volumes.zarr import create_labels
-from eutely.io.whole import write_text
+from eutely.io.whole import new_file, write_text
 from eutely.io.written import copy_at
 from eutely.specimen import UNMATCHED
 
@@ -146,18 +146,19 @@ def _write_tiff(volume: Volume, path: Path, annotation: Annotation, names: Seque
     large = 2 * int(np.prod(volume.shape, dtype=np.int64)) > CLASSIC
     metadata = {"axes": "ZYX", "unit": "um", "spacing": z, "min": 0.0, "max": float(top)}
     shown = {"LUTs": [table.T.copy()], "Ranges": (0.0, float(top)), "mode": "color"}
-    tifffile.imwrite(
-        path,
-        _planes(volume, annotation),
-        shape=volume.shape,
-        dtype=np.uint16,
-        imagej=not large,
-        bigtiff=large,
-        photometric="minisblack",
-        compression="zlib",
-        resolution=(1 / x, 1 / y),
-        metadata=metadata if large else metadata | shown,
-    )
+    with new_file(path) as file:
+        tifffile.imwrite(
+            file,
+            _planes(volume, annotation),
+            shape=volume.shape,
+            dtype=np.uint16,
+            imagej=not large,
+            bigtiff=large,
+            photometric="minisblack",
+            compression="zlib",
+            resolution=(1 / x, 1 / y),
+            metadata=metadata if large else metadata | shown,
+        )
 
 
 def _planes(volume: Volume, annotation: Annotation) -> Iterator[NDArray[np.uint16]]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ from eutely.errors import ReadError, WriteError
 from eutely.io.columns import PARQUET, TEXT, Columns, read_columns
 from eutely.io.headings import CENTROID, standard
 from eutely.io.text import floats, plain_numbers, whole_numbers
-from eutely.io.whole import whole
+from eutely.io.whole import new_file, new_text, whole
+from eutely.io.written import tables_in
 from eutely.specimen import UNKNOWN, Specimen, unit_word
 
 log = logging.getLogger("eutely")
@@ -184,9 +184,10 @@ def write_table(specimens: Specimen | Sequence[Specimen], path: Path) -> None:
             import pyarrow
             import pyarrow.parquet
 
-            pyarrow.parquet.write_table(pyarrow.table(columns), aside)
+            with new_file(aside) as binary:
+                pyarrow.parquet.write_table(pyarrow.table(columns), binary)
             return
-        with aside.open("w", newline="", encoding="utf-8") as file:
+        with new_text(aside) as file:
             delimiter = "," if suffix == ".csv" else "\t"
             writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
             writer.writerow(columns)
@@ -194,24 +195,17 @@ def write_table(specimens: Specimen | Sequence[Specimen], path: Path) -> None:
 
 
 def write_tables(cohort: Sequence[Specimen], folder: Path, suffix: str = ".csv") -> None:
-    """Write a table for each specimen into ``folder``, named after it; all tables or none."""
+    """Write a table for each specimen into ``folder``, named after it; all tables or none.
+
+    A table that a person changed or made there is kept as ``.bak``.
+    """
     names = [f"{specimen.name}{suffix}" for specimen in cohort]
     for name in names:
         if Path(name).name != name or name.startswith("."):
             raise WriteError(f"'{name}' cannot be the name of a file; rename the specimen")
-    new = not folder.exists()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder, prefix=".") as aside:
-            for specimen, name in zip(cohort, names, strict=True):
-                write_table(specimen, Path(aside, name))
-            for name in names:
-                Path(aside, name).replace(folder / name)
-    except OSError as error:
-        raise WriteError(f"cannot write into {folder}: {error.strerror or error}") from error
-    finally:
-        if new and folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+    with tables_in(folder) as aside:
+        for specimen, name in zip(cohort, names, strict=True):
+            write_table(specimen, aside / name)
 
 
 def _texts(column: Sequence[Any]) -> list[str]:

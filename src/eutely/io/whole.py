@@ -1,14 +1,26 @@
-"""Outputs that are written completely or not at all: to a temporary path, then renamed."""
+"""All that eutely writes goes through here: nothing is half there, and no link is followed.
 
+A file is made beside its place under a hidden name, brought to the disk, then renamed. Files that
+grow (logs, journals, locks) are opened in place, unless they are links or no files. A test checks
+that no other module opens a file for writing, or moves or deletes one.
+"""
+
+from __future__ import annotations
+
+import errno
 import filecmp
 import hashlib
+import io
 import os
 import platform
 import re
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, BinaryIO, TextIO
 from uuid import uuid4
 
 from eutely.errors import WriteError
@@ -18,6 +30,15 @@ MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 OLD = "old."
 """Mark of a folder that is being replaced."""
+
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""Flag of the system that refuses links; without it links are looked for before."""
+
+PLAIN = NO_LINK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+"""Flags of all files that are opened."""
+
+RawFile = io.FileIO
+"""What takes the bytes of all files."""
 
 
 def temporary(path: Path, mark: str = "") -> Path:
@@ -43,11 +64,9 @@ def sweep(path: Path) -> None:
             continue
         left = path.with_name(name)
         if match[2] and not path.exists():
-            left.rename(path)
-        elif left.is_dir():
-            shutil.rmtree(left, ignore_errors=True)
+            os.rename(left, path)
         else:
-            left.unlink(missing_ok=True)
+            remove(left)
 
 
 def _running(process: int) -> bool:
@@ -63,33 +82,214 @@ def _running(process: int) -> bool:
     return True
 
 
+def refuse_link(path: Path) -> None:
+    """Raise an error if ``path`` is a link: what it leads to is not ours to change."""
+    if path.is_symlink():
+        raise WriteError(f"{path} is a link, which eutely does not write through; remove it")
+
+
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def whole(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` if the block succeeds.
 
     The block may create a file or a folder there; the name has the same suffixes. An existing file
     or folder at ``path`` is replaced, so a caller that must not overwrite checks first. If the
     block fails, nothing is left; what a killed process left is removed by the next one.
+
+    Parameters
+    ----------
+    path
+        of the file or folder; a link is refused.
+    durable
+        whether it is on the disk afterwards, whatever happens to the machine; not needed for what
+        has a checksum and is computed again.
     """
     aside = temporary(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        refuse_link(path)
+        make_folders(path.parent)
         sweep(path)
         yield aside
+        if durable:
+            to_disk(aside)
         if path.is_dir() and aside.is_dir():
             old = temporary(path, OLD)
-            path.rename(old)
-            aside.rename(path)
+            os.rename(path, old)
+            os.rename(aside, path)
             shutil.rmtree(old)
         else:
-            os.replace(aside, path)
+            move(aside, path)
+        if durable:
+            entries_to_disk(path.parent)
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        if aside.is_dir():
-            shutil.rmtree(aside, ignore_errors=True)
-        elif aside.exists():
-            aside.unlink()
+        remove(aside)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is not there yet, for bytes."""
+
+    def opened(name: str, _: int) -> int:
+        return _opened(Path(name), os.O_WRONLY | os.O_EXCL)
+
+    with io.BufferedWriter(RawFile(str(path), "xb", opener=opened), 2**18) as file:
+        yield file
+
+
+@contextmanager
+def new_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
+    """Open a file that is not there yet, for text; what is no text becomes escapes."""
+    with (
+        new_file(path) as file,
+        io.TextIOWrapper(file, encoding, errors="backslashreplace", newline="") as text,
+    ):
+        yield text
+
+
+def new_bytes(path: Path, content: bytes | memoryview) -> None:
+    """Write a file that is not there yet."""
+    with new_file(path) as file:
+        file.write(content)
+
+
+def new_folder(path: Path) -> Path:
+    """Make a folder that is not there yet; return its path."""
+    make_folders(path.parent)
+    os.mkdir(path)
+    return path
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and those that it lies in, where they are not there yet."""
+    path.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that stays where it is, to read it and to add to its end, without a buffer.
+
+    A link is refused, also a second name of one file, and what is no file: someone else may have
+    made the folder, and it may lead anywhere.
+    """
+    refuse_link(path)
+    flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
+    try:
+        number = _opened(path, flags)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise _not_ours(path) from error
+        raise
+    with RawFile(number, "ab+") as file:
+        found = os.fstat(number)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise _not_ours(path)
+        yield file
+
+
+def _not_ours(path: Path) -> WriteError:
+    return WriteError(
+        f"{path} is a link or no file, which eutely does not write through; remove it"
+    )
+
+
+def _opened(path: Path, flags: int) -> int:
+    """Return the descriptor of a file that is created where it is not there."""
+    return os.open(path, flags | os.O_CREAT | PLAIN, 0o666)
+
+
+def add_all(file: IO[bytes], content: bytes) -> None:
+    """Write all bytes to a file without a buffer: a nearly full disk takes a part, then says so."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def move(source: Path, path: Path) -> None:
+    """Move a file to ``path``, replacing what is there, in one step."""
+    os.replace(source, path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it; neither needs to be there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    elif os.path.lexists(path):
+        path.unlink()
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder if it is empty."""
+    with suppress(OSError):
+        os.rmdir(folder)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until a file, or all files in a folder, are on the disk."""
+    files = [path] if not path.is_dir() else [each for each in path.rglob("*") if each.is_file()]
+    for each in files:
+        number = os.open(each, os.O_RDWR | PLAIN)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+    for folder in [path, *(each for each in path.rglob("*") if each.is_dir())]:
+        if folder.is_dir():
+            entries_to_disk(folder)
+
+
+def entries_to_disk(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can say so."""
+    if os.name != "posix":
+        return
+    number = os.open(folder, os.O_RDONLY | PLAIN & ~NO_LINK)
+    try:
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # not for folders
+            raise
+    finally:
+        os.close(number)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Let no other process that does the same write a file meanwhile.
+
+    Its folder is locked, as files are replaced by each change. Where there are no locks (Windows,
+    some network drives) processes are trusted to come one after the other.
+    """
+    try:
+        import fcntl
+
+        make_folders(path.parent)
+        folder = os.open(path.parent, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def copy(source: Path, path: Path) -> None:
+    """Copy a file or a folder to a path where nothing is yet; links in a folder stay links."""
+    if source.is_dir():
+        shutil.copytree(source, path, symlinks=True)
+        return
+    with source.open("rb") as old, new_file(path) as new:
+        shutil.copyfileobj(old, new, 2**20)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Yield a folder of this process outside of all others, for libraries that want a path."""
+    with TemporaryDirectory(prefix="eutely-") as folder:
+        yield Path(folder)
 
 
 def keep_copy(path: Path) -> Path:
@@ -99,17 +299,18 @@ def keep_copy(path: Path) -> Path:
     """
     number = 1
     while True:
-        copy = path.with_name(f"{path.name}.bak{number if number > 1 else ''}")
-        if not copy.exists() or (path.is_file() and filecmp.cmp(path, copy, shallow=False)):
+        kept = path.with_name(f"{path.name}.bak{number if number > 1 else ''}")
+        free = not os.path.lexists(kept)
+        if free or (path.is_file() and kept.is_file() and filecmp.cmp(path, kept, shallow=False)):
             break
         number += 1
-    with whole(copy) as aside:
-        copied = shutil.copytree if path.is_dir() else shutil.copyfile
-        copied(path, aside)
-    return copy
+    if free:
+        with whole(kept) as aside:
+            copy(path, aside)
+    return kept
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file (UTF-8), whole or not at all; bytes that are no text become escapes."""
-    with whole(path) as aside:
-        aside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+    with whole(path) as aside, new_text(aside) as file:
+        file.write(text)

@@ -1,7 +1,10 @@
-"""Outputs beside what people made: inputs are never replaced, tables corrected by hand are kept.
+"""What a command leaves in a folder is one commit, beside what people made.
 
-A folder of outputs holds a small record, ``.written.json``: the hash of each table as eutely wrote
-it. A table with another hash was changed by hand since, or is not eutely's at all.
+A folder of outputs holds a manifest, ``.written.json``: the hash of each file as eutely wrote it,
+and the cells that its tables are of. A command makes its files and the next manifest in a hidden
+folder, which one rename turns into the commit; then they move to their places, the manifest last.
+So all files of a command are there or none, also after a crash: whoever opens the folder next
+completes the moves. A file with another hash was changed by hand since, or is not eutely's at all.
 """
 
 from __future__ import annotations
@@ -10,14 +13,32 @@ import hashlib
 import json
 import logging
 import os
-import shutil
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from eutely.errors import ReadError, WriteError
-from eutely.io.whole import keep_copy, sweep, temporary, whole, write_text
+from eutely.io.whole import (
+    alone,
+    copy,
+    entries_to_disk,
+    keep_copy,
+    move,
+    new_folder,
+    new_text,
+    refuse_link,
+    remove,
+    remove_empty,
+    scratch,
+    sweep,
+    temporary,
+    to_disk,
+    whole,
+    write_text,
+)
 
 log = logging.getLogger("eutely")
 
@@ -27,15 +48,52 @@ PAGE = "report.html"
 REPORT = "report.npz"
 """What that page shows besides the atlas, to write it again."""
 
-MADE_BY, PAGE_BEGIN = "· eutely</title>", 4000
-"""End of the title of all pages, and the characters within which it stands."""
-
 RECORD = ".written.json"
-"""File name -> SHA-256 of what eutely wrote."""
+"""The manifest of a folder."""
+
+COMMIT = ".eutely-commit"
+"""Folder of files that are committed and not yet at their places; its manifest moves last."""
+
+SCHEMA = 2
+"""Version of the manifest; the first one was only file name -> hash."""
+
+RUN = "eutely-run.json"
+"""File by which the folder of a run is recognised."""
+
+OURS = ("annotations", "look-here-first", "pins")
+"""Tables in a folder of annotations that no specimen can be called after."""
+
+_open: ContextVar[Mapping[Path, Commit]] = ContextVar("commits", default={})  # noqa: B039
+
+
+@dataclass
+class Manifest:
+    """What eutely wrote into a folder.
+
+    Attributes
+    ----------
+    files
+        file name -> SHA-256.
+    cells
+        checksum of the cells that tables and report are of, see `eutely.io.atlas.cells_of`; ""
+        where that is not known, as in older folders.
+    """
+
+    files: dict[str, str] = field(default_factory=dict)
+    cells: str = ""
+
+
+@dataclass
+class Commit:
+    """Files on their way into a folder."""
+
+    aside: Path
+    cells: str = ""
 
 
 def check_finished(folder: Path) -> None:
     """Raise an error unless a folder holds a finished run, or annotations."""
+    finish(folder)
     if not (folder / REPORT).exists():
         raise ReadError(
             f"{folder} holds no finished run and no annotations (no {REPORT}); run eutely build "
@@ -60,6 +118,12 @@ def refuse_folder(output: Path, inputs: Iterable[Path]) -> None:
             raise WriteError(f"{output} is the folder of the inputs; give -o another folder")
 
 
+def refuse_run(output: Path) -> None:
+    """Raise an error if the folder for annotations is that of a run, whose page they would take."""
+    if (output / RUN).exists():
+        raise WriteError(f"{output} is the folder of eutely build; give -o another folder")
+
+
 def _same(first: Path, second: Path) -> bool:
     """Tell whether two resolved paths are one file, also by a link or in another spelling."""
     if first == second:
@@ -71,31 +135,164 @@ def _same(first: Path, second: Path) -> bool:
 
 
 @contextmanager
-def tables_in(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder; the files in it move to ``folder`` if the block succeeds.
+def tables_in(folder: Path, cells: str = "") -> Iterator[Path]:
+    """Yield a temporary folder; the files in it are committed to ``folder`` if the block succeeds.
 
     A file that is there already and was not written by eutely, or was changed since, is kept as
-    ``<name>.bak``, and a warning says so.
+    ``<name>.bak``, and a warning says so. A block inside of another one for the same folder takes
+    part in its commit.
+
+    Parameters
+    ----------
+    folder
+        for the files.
+    cells
+        checksum of the cells that the files are of, for the manifest.
     """
-    new, before = not folder.exists(), _record(folder)
-    aside = temporary(folder / "tables")
+    place = folder.resolve()
+    outer = _open.get().get(place)
+    if outer is not None:
+        outer.cells = cells or outer.cells
+        yield outer.aside
+        return
+    new = not folder.exists()
+    commit = Commit(temporary(folder / "tables"), cells)
     try:
+        finish(folder)
         sweep(folder / "tables")
-        aside.mkdir(parents=True)
-        yield aside
-        hashes = {path.name: _hash(path) for path in sorted(aside.iterdir())}
-        for name, hash_ in hashes.items():
-            if (folder / name).is_file() and _hash(folder / name) not in (before.get(name), hash_):
-                _keep(folder / name)
-        for name in hashes:
-            (aside / name).replace(folder / name)
-        write_text(folder / RECORD, json.dumps(before | hashes, indent=1, sort_keys=True) + "\n")
+        new_folder(commit.aside)
+        token = _open.set({**_open.get(), place: commit})
+        try:
+            yield commit.aside
+        finally:
+            _open.reset(token)
+        _commit(folder, commit)
     except OSError as error:
         raise WriteError(f"cannot write into {folder}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
-        if new and folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        remove(commit.aside)
+        if new:
+            remove_empty(folder)
+
+
+def _commit(folder: Path, commit: Commit) -> None:
+    """Turn the files of a finished block into those of the folder."""
+    hashes = {path.name: _hash(path) for path in sorted(commit.aside.iterdir())}
+    with alone(folder / RECORD):
+        finish(folder)  # of another process that wrote meanwhile
+        before = manifest_of(folder)
+        _keep_changed(folder, before, hashes)
+        content = {
+            "schema": SCHEMA,
+            "cells": commit.cells or before.cells,
+            "files": before.files | hashes,
+        }
+        with new_text(commit.aside / RECORD) as file:
+            file.write(json.dumps(content, indent=1, sort_keys=True) + "\n")
+        to_disk(commit.aside)
+        move(commit.aside, folder / COMMIT)
+        entries_to_disk(folder)
+        _complete(folder)
+
+
+def _keep_changed(folder: Path, before: Manifest, hashes: Mapping[str, str]) -> None:
+    """Keep what a person changed or made at the places of new files, given by their hashes."""
+    for name, hash_ in hashes.items():
+        there = folder / name
+        refuse_link(there)
+        if there.is_file() and _hash(there) not in (before.files.get(name), hash_):
+            _keep(there)
+
+
+def finish(folder: Path) -> None:
+    """Complete what a command had committed to a folder when it was ended."""
+    ready = folder / COMMIT
+    if not os.path.lexists(ready):
+        return
+    advice = f"delete {ready}, then run the last command again"
+    if ready.is_symlink() or not ready.is_dir():
+        raise ReadError(f"{ready} is no folder of eutely's; {advice}")
+    try:
+        hashes = manifest_of(ready).files
+        waiting = {}
+        for path in sorted(ready.iterdir()):
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise ReadError(f"{path} is no file; {advice}")
+            if path.name != RECORD:
+                waiting[path.name] = _hash(path)
+                if hashes.get(path.name) not in (None, waiting[path.name]):
+                    raise ReadError(f"{path} is not what was written there; {advice}")
+        _keep_changed(folder, manifest_of(folder), waiting)
+        _complete(folder)
+    except OSError as error:
+        raise ReadError(
+            f"{folder} was left in the middle of writing, and cannot be completed "
+            f"({error.strerror or error}); open it where it can be written"
+        ) from error
+
+
+def _complete(folder: Path) -> None:
+    """Move committed files to their places, the manifest last."""
+    ready = folder / COMMIT
+    try:
+        for path in sorted(ready.iterdir(), key=lambda path: (path.name == RECORD, path.name)):
+            move(path, folder / path.name)
+    except FileNotFoundError:
+        pass  # another process is completing it, too
+    entries_to_disk(folder)
+    remove_empty(ready)
+
+
+def check_together(folder: Path, cells: str, names: Iterable[str] = ()) -> None:
+    """Raise an error if files of a folder are not of one build or annotation.
+
+    Parameters
+    ----------
+    folder
+        with or without a manifest; of an older one nothing is known.
+    cells
+        checksum of the cells of its atlas.
+    names
+        of files that nobody changes by hand.
+    """
+    known = manifest_of(folder)
+    if not known.cells:
+        return
+    apart = "" if cells == known.cells else "its atlas"
+    for name in names:
+        if name in known.files and _hash(folder / name) != known.files[name]:
+            apart = apart or name
+    if apart:
+        raise ReadError(
+            f"{folder} holds files of different builds or annotations: {apart} does not belong to "
+            f"the others; restore it, or run eutely build or annotate again, into a new folder"
+        )
+
+
+def manifest_of(folder: Path) -> Manifest:
+    """Return the manifest of a folder; an empty one where there is none."""
+    try:
+        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return Manifest()
+    if not isinstance(found, dict):
+        return Manifest()
+    files = found.get("files") if found.get("schema") == SCHEMA else found
+    cells = found.get("cells")
+    return Manifest(
+        dict(files) if isinstance(files, dict) else {}, cells if isinstance(cells, str) else ""
+    )
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Yield a temporary path for a file, which is committed with its folder if that has it."""
+    if path.name in manifest_of(path.parent).files:
+        with tables_in(path.parent) as aside:
+            yield aside / path.name
+    else:
+        with whole(path) as aside:
+            yield aside
 
 
 @contextmanager
@@ -106,9 +303,9 @@ def table_at(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise WriteError(f"{path} is a folder; give a file, like {path / 'table.csv'}")
-    with whole(path) as aside, TemporaryDirectory() as folder:
-        yield Path(folder, path.name)
-        shutil.copyfile(Path(folder, path.name), aside)
+    with whole(path) as aside, scratch() as folder:
+        yield folder / path.name
+        copy(folder / path.name, aside)
         if path.is_file() and _hash(path) != _hash(aside):
             _keep(path)
 
@@ -119,41 +316,25 @@ def copy_at(path: Path) -> Iterator[Path]:
 
     As in `tables_in`: what a person changed or made there is kept as ``<name>.bak``.
     """
-    before = _record(path.parent)
+    before = manifest_of(path.parent)
     with whole(path) as aside:
         yield aside
         new = hash_of(aside)
-        if path.exists() and hash_of(path) not in (before.get(path.name), new):
+        if path.exists() and hash_of(path) not in (before.files.get(path.name), new):
             _keep(path)
-    record = before | {path.name: new}
-    write_text(path.parent / RECORD, json.dumps(record, indent=1, sort_keys=True) + "\n")
+    after = {"schema": SCHEMA, "cells": before.cells, "files": before.files | {path.name: new}}
+    write_text(path.parent / RECORD, json.dumps(after, indent=1, sort_keys=True) + "\n")
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write a page of eutely; a page of another program or person is kept as ``<name>.bak``."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            foreign = MADE_BY not in file.read(PAGE_BEGIN)
-    except FileNotFoundError:
-        foreign = False
-    except OSError as error:
-        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
-    if foreign:
-        _keep(path)
-    write_text(path, page)
+    """Write a page of eutely; one that a person changed or made is kept as ``<name>.bak``."""
+    with tables_in(path.parent) as aside, new_text(aside / path.name) as file:
+        file.write(page)
 
 
 def _keep(path: Path) -> None:
     """Keep a copy of a file that a person may have made, and say so."""
     log.warning("%s was there with other content; it is kept as %s", path, keep_copy(path).name)
-
-
-def _record(folder: Path) -> dict[str, str]:
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) else {}
 
 
 def _hash(path: Path) -> str:

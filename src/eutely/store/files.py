@@ -8,6 +8,7 @@ content: a file that was cut off or damaged is not taken for a result.
 import io
 import json
 import math
+import os
 import struct
 import zipfile
 import zlib
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError, WriteError
-from eutely.io.whole import whole
+from eutely.io.whole import add_all, growing, make_folders, new_bytes, whole
 from eutely.record import Record, plain_json
 
 METADATA = "metadata.json"
@@ -28,14 +29,25 @@ BEGINNING = (1980, 1, 1, 0, 0, 0)
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write ``record`` to ``path``, whole or not at all."""
+    """Write ``record`` to ``path``, whole or not at all.
+
+    It is not waited for until it is on the disk: it has a checksum, and can be computed again.
+    """
+    with whole(path, durable=False) as aside:
+        new_record(aside, record)
+
+
+def new_record(path: Path, record: Record) -> None:
+    """Write ``record`` to a file that is not there yet."""
     metadata = {"digest": record.digest, "metadata": record.metadata}
-    with whole(path) as aside, zipfile.ZipFile(aside, "w", zipfile.ZIP_STORED) as archive:
+    memory = io.BytesIO()  # in one piece to the disk
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as archive:
         _put(archive, METADATA, plain_json(metadata).encode())
         for name, array in record.arrays.items():
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
             _put(archive, f"{name}.npy", buffer.getvalue())
+    new_bytes(path, memory.getbuffer())
 
 
 def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
@@ -115,7 +127,7 @@ class Journal:
                     break
                 good += len(line)
             if good < len(content):
-                with path.open("r+b") as file:
+                with growing(path) as file:
                     file.truncate(good)
         except OSError as error:
             raise WriteError(f"cannot use {path}: {error.strerror or error}") from error
@@ -131,18 +143,14 @@ class Journal:
         text = plain_json(value)
         line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            size = self.path.stat().st_size if self.path.exists() else 0
-            try:
-                with self.path.open("ab", buffering=0) as file:
-                    rest = line
-                    while rest:  # a nearly full disk takes a part, then says so
-                        rest = rest[file.write(rest) :]
-            except OSError:
-                if self.path.exists():
-                    with self.path.open("r+b") as file:
-                        file.truncate(size)
-                raise
+            make_folders(self.path.parent)
+            with growing(self.path) as file:
+                size = file.seek(0, os.SEEK_END)
+                try:
+                    add_all(file, line)
+                except OSError:
+                    file.truncate(size)
+                    raise
         except OSError as error:
             raise WriteError(f"cannot write {self.path}: {error.strerror or error}") from error
         self._values.append(json.loads(text))

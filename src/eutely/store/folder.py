@@ -13,7 +13,6 @@ import math
 import os
 import platform
 import re
-import shutil
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -22,8 +21,17 @@ from pathlib import Path
 from typing import IO
 
 from eutely.errors import ReadError, RunFolderError, WriteError
-from eutely.io.whole import whole
-from eutely.io.written import tables_in
+from eutely.io.whole import (
+    add_all,
+    growing,
+    make_folders,
+    new_text,
+    refuse_link,
+    remove,
+    write_text,
+)
+from eutely.io.written import RUN as MARK
+from eutely.io.written import finish, tables_in
 from eutely.record import Record
 from eutely.store.files import Journal, read_record, write_record
 
@@ -32,7 +40,6 @@ log = logging.getLogger("eutely")
 SCHEMA = 1
 """Version of the folder's layout."""
 
-MARK = "eutely-run.json"
 LOCK = "lock"
 ASIDE = re.compile(r"\.[0-9a-f]{8}(-\d+-[0-9a-f]{8})?\.")
 """How the names of unfinished files begin; after a crash they are deleted."""
@@ -62,13 +69,14 @@ def open_run(path: Path, command: str = "", *, force: bool = False) -> Iterator[
     _check(path)
     with ExitStack() as stack:
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            make_folders(path)
             stack.enter_context(locked(path / LOCK))
             if not (path / MARK).exists():
-                _write_json(path / MARK, {"format": "eutely run folder", "schema": SCHEMA})
-            (path / "stages").mkdir(exist_ok=True)
+                write_text(path / MARK, _json({"format": "eutely run folder", "schema": SCHEMA}))
+            make_folders(path / "stages")
         except OSError as error:
             raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+        finish(path)
         for folder in (path, path / "stages"):
             _sweep(folder)
         stack.enter_context(_logging_to(path / "log.txt"))
@@ -124,9 +132,13 @@ class RunFolder:
             specimen -> digest of its content.
         """
         with tables_in(self.path) as aside:
-            (aside / "config.toml").write_text(config, encoding="utf-8")
-        _write_json(self.path / "inputs.json", dict(inputs))
-        _write_json(self.path / "versions.json", versions())
+            for name, text in {
+                "config.toml": config,
+                "inputs.json": _json(dict(inputs)),
+                "versions.json": _json(versions()),
+            }.items():
+                with new_text(aside / name) as file:
+                    file.write(text)
 
     def _file(self, name: str, key: str, kind: str) -> Path:
         return self.path / "stages" / f"{name}-{key}.{kind}"
@@ -177,6 +189,7 @@ def _check(path: Path) -> None:
             f"{path} has layout {schema}, this eutely knows {SCHEMA}; {advice}, or use the version "
             "of eutely that made it"
         )
+    refuse_link(path / "stages")
     for name, folder in {"stages": True, "log.txt": False, "timings.jsonl": False}.items():
         entry = path / name
         if entry.exists() and entry.is_dir() != folder:
@@ -187,18 +200,26 @@ def _sweep(folder: Path) -> None:
     """Remove what a killed process had not finished writing."""
     for entry in folder.iterdir():
         if ASIDE.match(entry.name):
-            if entry.is_dir():
-                shutil.rmtree(entry, ignore_errors=True)
-            else:
-                entry.unlink(missing_ok=True)
+            remove(entry)
 
 
-def _write_json(path: Path, value: object) -> None:
-    with whole(path) as aside:
-        aside.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, sort_keys=True) + "\n"
 
 
-class _LogFile(logging.FileHandler):
+class _Lines:
+    """Texts at the end of an open file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def write(self, text: str) -> int:
+        """Add a text; return its length."""
+        add_all(self.file, text.encode(errors="backslashreplace"))
+        return len(text)
+
+
+class _LogFile(logging.StreamHandler[_Lines]):
     """A log file that gives up silently: a full disk must not bury the error that matters."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
@@ -208,22 +229,23 @@ class _LogFile(logging.FileHandler):
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     """Send the package's log to ``path`` as well, from level INFO."""
-    try:
-        handler = _LogFile(path, encoding="utf-8")
-    except OSError as error:
-        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
-    handler.setLevel(logging.INFO)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    before = log.level
-    if log.getEffectiveLevel() > logging.INFO:
-        log.setLevel(logging.INFO)
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        handler.close()
-        log.setLevel(before)
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(growing(path))
+        except OSError as error:
+            raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+        handler = _LogFile(_Lines(file))
+        handler.setLevel(logging.INFO)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        before = log.level
+        if log.getEffectiveLevel() > logging.INFO:
+            log.setLevel(logging.INFO)
+        log.addHandler(handler)
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+            log.setLevel(before)
 
 
 @contextmanager
@@ -233,7 +255,7 @@ def locked(path: Path) -> Iterator[None]:
     The file stays, without meaning: only the lock counts, and it ends with its process, also
     when that was killed, so no lock is ever stale.
     """
-    with path.open("a+", encoding="utf-8") as file:
+    with growing(path) as file:
         try:
             _take(file)
         except OSError as error:
@@ -244,12 +266,11 @@ def locked(path: Path) -> Iterator[None]:
             log.warning("%s: no locks on this file system; run one build at a time", path.parent)
         file.seek(0)
         file.truncate()
-        json.dump({"process": os.getpid(), "host": socket.gethostname()}, file)
-        file.flush()
+        add_all(file, json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
         yield
 
 
-def _take(file: IO[str]) -> None:
+def _take(file: IO[bytes]) -> None:
     """Lock an open file, or raise OSError at once."""
     try:
         import fcntl
@@ -262,7 +283,7 @@ def _take(file: IO[str]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _holder(file: IO[str]) -> str:
+def _holder(file: IO[bytes]) -> str:
     """Return who wrote into the lock file."""
     try:
         file.seek(0)

@@ -10,6 +10,7 @@ from eutely.comparison import Comparison
 from eutely.comparison.words import methods
 from eutely.errors import install
 from eutely.execute import Progress, silent
+from eutely.io.whole import new_bytes, new_text
 from eutely.io.written import tables_in
 from eutely.report.compared import render_comparison
 
@@ -57,13 +58,16 @@ def write_comparison(
     }
     with tables_in(folder) as aside:
         for name, table in tables.items():
-            table.to_csv(aside / name, index=False, lineterminator="\n")
+            text = table.to_csv(index=False, lineterminator="\n")
+            with new_text(aside / name) as file:
+                file.write(text)
         texts = {
             METHODS: methods(comparison, __version__) + "\n",
             PAGE: render_comparison(comparison, __version__, command),
         }
         for name, text in texts.items():
-            (aside / name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+            with new_text(aside / name) as file:
+                file.write(text)
         if find_spec("matplotlib") is None:
             log.warning("no figures: they need matplotlib; %s", install("plots"))
             return
@@ -74,4 +78,4 @@ def write_comparison(
         for number, (name, figure) in enumerate(figures.items()):
             progress("drawing figures", number, len(figures), name)
             for kind in ("svg", "pdf"):
-                (aside / f"{name}.{kind}").write_bytes(encoded(figure, kind))
+                new_bytes(aside / f"{name}.{kind}", encoded(figure, kind))

@@ -5,23 +5,25 @@ from __future__ import annotations
 import csv
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError, ReadError
-from eutely.io.atlas import read_atlas
+from eutely.io.atlas import cells_of, read_atlas
 from eutely.io.pins import read_pins, write_pins
-from eutely.io.whole import keep_copy
+from eutely.io.whole import keep_copy, remove
+from eutely.io.written import hash_of, manifest_of
 from eutely.store.folder import RunFolder
-from eutely.tasks.pins import Pins
+from eutely.tasks.pins import PINS, Pins
 
 if TYPE_CHECKING:
     from eutely.tasks.build import Built
 
 log = logging.getLogger("eutely")
 
-ATLAS, CLIQUES, PINS = "atlas.h5", "cliques.csv", "pins.csv"
+ATLAS, CLIQUES = "atlas.h5", "cliques.csv"
 
 SAME = 0.5
 """Share of the nuclei of an old and of a new cell that must be common for them to be the same."""
@@ -40,12 +42,15 @@ def pins_of_run(run: RunFolder, given: Pins | None) -> Pins:
 
 
 def remember_pins(run: RunFolder, pins: Pins) -> None:
-    """Keep the pins of a build in its folder; a table that changes is kept as ``pins.csv.bak``."""
+    """Keep the pins of a build in its folder; a table that changes is kept as ``pins.csv.bak``.
+
+    So is a log of which all pins were taken back: it says who decided what.
+    """
     path = run.path / PINS
     known = read_pins(path) if path.exists() else {}
     if dict(pins) == known:
         return
-    if known:
+    if path.exists():
         kept = keep_copy(path).name
         log.info(
             "%s: %d pins instead of %d, which are kept as %s", path, len(pins), len(known), kept
@@ -53,15 +58,16 @@ def remember_pins(run: RunFolder, pins: Pins) -> None:
     if pins:
         write_pins(pins, path)
     else:
-        path.unlink()
+        remove(path)
 
 
 def with_kept_names(built: Built, run: RunFolder) -> Atlas:
     """Return the atlas of a build with the names that the atlas in its folder has.
 
     A cell keeps its name if it has more than half of its nuclei in common with the cell of that
-    name. An error says how many names would be lost, unless the folder was opened with ``force``;
-    then the named atlas is kept as ``atlas.h5.bak``.
+    name. An error says how many names would be lost, or that the atlas is not of the same build as
+    ``cliques.csv``, unless the folder was opened with ``force``; then the named atlas is kept as
+    ``atlas.h5.bak``.
     """
     before = _atlas_before(run.path)
     if before is None or not any(before.names):
@@ -71,15 +77,22 @@ def with_kept_names(built: Built, run: RunFolder) -> Atlas:
             copy = keep_copy(run.path / ATLAS)
             log.warning("the atlas in %s had other names; it is kept as %s", run.path, copy.name)
         return built.atlas
-    partners = same_cells(_cells_before(run.path), built)
-    names = [before.names[cell] if (cell := partners.get(new, -1)) >= 0 else ""
-             for new in range(len(built.atlas))]  # fmt: skip
+    apart = False
+    if cells_of(before) == cells_of(built.atlas):
+        names = list(before.names)
+    else:
+        cells = _cells_before(run.path)
+        apart = not _of_one_build(run.path, before, cells)
+        partners = {} if apart else same_cells(cells, built)
+        names = [before.names[cell] if (cell := partners.get(new, -1)) >= 0 else ""
+                 for new in range(len(built.atlas))]  # fmt: skip
     named, kept = sum(map(bool, before.names)), sum(map(bool, names))
     if kept < named:
         if not run.force:
+            why = f"{CLIQUES} there is of another build" if apart else "its cells have changed"
             raise EutelyError(
                 f"{run.path} holds an atlas with {named} names, of which {named - kept} would be "
-                "lost, since its cells have changed; build into another folder, or add --force"
+                f"lost, since {why}; build into another folder, or add --force"
             )
         copy = keep_copy(run.path / ATLAS)
         log.warning(
@@ -122,6 +135,21 @@ def _atlas_before(folder: Path) -> Atlas | None:
     except ReadError as error:
         log.warning("%s; it is kept as %s", error, keep_copy(folder / ATLAS).name)
         return None
+
+
+def _of_one_build(folder: Path, atlas: Atlas, cells: Mapping[tuple[str, int], int]) -> bool:
+    """Return whether ``cliques.csv`` of a folder, read as ``cells``, tells the cells of its atlas.
+
+    The manifest says of which cells it is. Where a person has saved it again, or the folder is
+    older, each cell must have as many nuclei as the atlas has seen.
+    """
+    known = manifest_of(folder)
+    if known.cells and known.cells != cells_of(atlas):
+        return False
+    if known.cells and known.files.get(CLIQUES) == hash_of(folder / CLIQUES):
+        return True
+    count = Counter(cells.values())
+    return all(count[cell] == seen for cell, seen in enumerate(atlas.seen.tolist()))
 
 
 def _cells_before(folder: Path) -> dict[tuple[str, int], int]:

@@ -16,17 +16,17 @@ from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.config import Config, to_toml
 from eutely.evaluation import Evaluation, majority_names, pre_atlas, score
-from eutely.io.atlas import read_atlas, write_atlas
-from eutely.io.whole import write_text
+from eutely.io.atlas import cells_of, read_atlas, write_atlas
+from eutely.io.whole import new_text
 from eutely.io.written import PAGE as PAGE
 from eutely.io.written import REPORT as REPORT
-from eutely.io.written import check_finished, tables_in
+from eutely.io.written import check_finished, check_together, tables_in
 from eutely.io.written import write_page as write_whole_page
 from eutely.record import pack, unpack
 from eutely.report import render
 from eutely.results import Report, Shown
 from eutely.specimen import Specimen
-from eutely.store.files import read_record, write_record
+from eutely.store.files import new_record, read_record
 from eutely.store.folder import RunFolder, versions
 from eutely.tasks.outliers import outliers, warn
 from eutely.tasks.pins import Pins
@@ -41,14 +41,15 @@ ATLAS_USED = "used-atlas.npz"
 
 def write_build(built: Built, config: Config, run: RunFolder, pins: Pins | None = None) -> None:
     """Write the atlas, ``cliques.csv``, ``parameters.json`` and the report of a run."""
-    write_atlas(built.atlas, run.path / ATLAS)
-    text = json.dumps(parameters(built), indent=2, sort_keys=True)
-    with tables_in(run.path) as aside:
-        write_text(aside / CLIQUES, cliques_table(built))
-        write_text(aside / PARAMETERS, text + "\n")
+    text = json.dumps(parameters(built), indent=2, sort_keys=True) + "\n"
     report = report_of_build(built, config, run.command, pins)
-    write_record(run.path / REPORT, pack(report))
-    write_page(run.path, built.atlas, report)
+    with tables_in(run.path, cells_of(built.atlas)) as aside:
+        write_atlas(built.atlas, aside / ATLAS)
+        for name, content in {CLIQUES: cliques_table(built), PARAMETERS: text}.items():
+            with new_text(aside / name) as file:
+                file.write(content)
+        new_record(aside / REPORT, pack(report))
+        write_page(run.path, built.atlas, report)
 
 
 def cliques_table(built: Built) -> str:
@@ -191,15 +192,17 @@ def write_page(folder: Path, atlas: Atlas, report: Report) -> None:
 
 def write_annotated_page(folder: Path, atlas: Atlas, report: Report) -> None:
     """Write the page about annotated specimens, and what is needed to write it again."""
-    write_record(folder / REPORT, pack(report))
-    write_record(folder / ATLAS_USED, pack(atlas))
-    write_page(folder, atlas, report)
+    with tables_in(folder, cells_of(atlas)) as aside:
+        new_record(aside / REPORT, pack(report))
+        new_record(aside / ATLAS_USED, pack(atlas))
+        write_page(folder, atlas, report)
 
 
 def read_report(folder: Path) -> tuple[Atlas, Report]:
     """Return the atlas of a run or of annotations, and what its page shows besides."""
     atlas = _atlas_in(folder)
     report = unpack(read_record(folder / REPORT), Report)
+    check_together(folder, cells_of(atlas), [REPORT])
     report.check(atlas)
     return _with_names(atlas, report), report
 

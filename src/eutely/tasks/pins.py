@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,15 @@ from eutely.cells import Cells
 from eutely.costs.near import FREE, NOBODYS
 from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import comparable, majority_names
+from eutely.io.atlas import cells_of
+from eutely.io.pins import read_pins
+from eutely.io.written import manifest_of
 from eutely.specimen import UNMATCHED, Specimen
 
 log = logging.getLogger("eutely")
+
+PINS = "pins.csv"
+"""The pins that a folder remembers."""
 
 Pins = Mapping[tuple[str, int], str | int]
 """(specimen, id of the nucleus) -> name or number of the cell, "" for what is no cell."""
@@ -42,6 +49,29 @@ def pins_of_specimens(pins: Pins, specimens: Sequence[Specimen]) -> list[dict[in
     if absent:
         log.warning("pins of specimens that are not there: %s", ", ".join(sorted(absent)))
     return [by_name[specimen.name] for specimen in specimens]
+
+
+def pins_of_folder(folder: Path, atlas: Atlas, specimens: Sequence[Specimen]) -> Pins | None:
+    """Return the corrections of these specimens in a folder of annotations; None without any.
+
+    Cells by their numbers are an error where the folder is of other cells than the atlas.
+    """
+    path = folder / PINS
+    known = manifest_of(folder)
+    if not path.exists() or PINS in known.files:  # the table of a specimen of that name
+        return None
+    names = {specimen.name for specimen in specimens}
+    pins = {key: cell for key, cell in read_pins(path).items() if key[0] in names}
+    numbered = any(isinstance(cell, int) and cell != UNMATCHED for cell in pins.values())
+    if numbered and known.cells not in ("", cells_of(atlas)):
+        raise EutelyError(
+            f"{path} tells cells of another atlas by their numbers; add --no-pins, or give -o "
+            "another folder"
+        )
+    if pins:
+        count = "1 pin" if len(pins) == 1 else f"{len(pins)} pins"
+        log.info("%s of %s; --no-pins annotates without them", count, path)
+    return pins or None
 
 
 def pinned_nuclei(

@@ -14,6 +14,7 @@ from eutely.annotation import Annotation
 from eutely.execute import Progress, silent
 from eutely.io.relabel import write_colours, write_relabelled
 from eutely.io.volumes import Volume
+from eutely.io.whole import refuse_link
 from eutely.specimen import UNMATCHED
 
 log = logging.getLogger("eutely")
@@ -57,6 +58,7 @@ def write_label_copies(
     progress
         callback for long-running work.
     """
+    refuse_link(folder)
     write_colours(names, folder)
     for number, (copied, annotation) in enumerate(zip(volumes, annotations, strict=True)):
         progress("copying label volumes", number, len(annotations), annotation.specimen)

@@ -25,6 +25,7 @@ from eutely.io.volumes.volume import (
     plain,
     warn_absent,
 )  # fmt: skip
+from eutely.io.whole import new_bytes
 
 SUFFIXES = (".h5", ".hdf5", ".hdf")
 """Endings of HDF5 files."""
@@ -149,4 +150,4 @@ def write_hdf5(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -
             "labels", data=labels, chunks=True, compression="gzip", fletcher32=True
         )
         dataset.attrs[SIZE] = np.array(voxel_size[::-1], dtype=np.float64)
-    path.write_bytes(memory.getbuffer())
+    new_bytes(path, memory.getbuffer())

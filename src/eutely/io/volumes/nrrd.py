@@ -24,6 +24,7 @@ from eutely.io.volumes.volume import (
     plain,
     slabs,
 )  # fmt: skip
+from eutely.io.whole import new_file
 
 SUFFIXES = (".nrrd", ".nhdr")
 """Endings of NRRD files and headers."""
@@ -264,4 +265,5 @@ def write_nrrd(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -
         "kinds": ["domain"] * 3,
         "encoding": "gzip",
     }
-    nrrd.write(str(path), labels, header, index_order="C")
+    with new_file(path) as file:
+        nrrd.write(file, labels, header, index_order="C")

@@ -24,6 +24,7 @@ from eutely.io.volumes.volume import (
     slab_depth,
     slabs,
 )  # fmt: skip
+from eutely.io.whole import new_file
 
 SUFFIXES = (
     ".ome.tif", ".ome.tiff", ".ome.btf", ".tif", ".tiff", ".btf", ".tf8", ".tf2",
@@ -204,12 +205,13 @@ def write_tiff(labels: NDArray[np.integer], path: Path, voxel_size: VoxelSize) -
     metadata: dict[str, Any] = {"axes": "ZYX"}
     for axis, side in zip("XYZ", voxel_size, strict=True):
         metadata |= {f"PhysicalSize{axis}": side, f"PhysicalSize{axis}Unit": "µm"}
-    tifffile.imwrite(
-        path,
-        labels,
-        ome=True,
-        bigtiff=labels.nbytes > 2**31,
-        photometric="minisblack",
-        compression="zlib",
-        metadata=metadata,
-    )
+    with new_file(path) as file:
+        tifffile.imwrite(
+            file,
+            labels,
+            ome=True,
+            bigtiff=labels.nbytes > 2**31,
+            photometric="minisblack",
+            compression="zlib",
+            metadata=metadata,
+        )

@@ -25,6 +25,7 @@ from eutely.io.volumes.volume import (
     warn_absent,
 )  # fmt: skip
 from eutely.io.volumes.zarr_chunks import check_chunks, check_codecs, files_of, present_chunks
+from eutely.io.whole import new_folder
 
 SUFFIXES = (".ome.zarr", ".zarr")
 """Endings of Zarr folders, longer endings first."""
@@ -233,7 +234,7 @@ def create_labels(
         "datasets": [{"path": "0", "coordinateTransformations": [scale]}],
     }
     ome = {"version": "0.5", "multiscales": [multiscale], "image-label": dict(about)}
-    group = zarr.create_group(path, zarr_format=3, attributes={"ome": ome})
+    group = zarr.create_group(new_folder(path), zarr_format=3, attributes={"ome": ome})
     return group.create_array(
         "0",
         shape=shape,
