@@ -1,0 +1,1 @@
+"""Commands that end anywhere, files from strangers, several windows: nothing is lost or false."""

@@ -1,0 +1,342 @@
+"""Every command, ended or without disk space at every single use of a file: nothing is lost.
+
+Run ``python benchmarks/safety/crash.py``. Small cohorts are built (by the default method and by the
+paper's), built again into a run that a person has named, named, annotated, compared, corrected as
+`eutely curate` does, and an atlas is exported, each once undisturbed, which counts the writes,
+fsyncs, renames, new folders and removals. Then the command is run once for each of these and for
+each kind of disturbance (killed there; no space left from there on), see `harness`. Afterwards
+
+- every file of a command is as before or as after, all of them alike, once the folder is completed;
+- names, pins, acknowledged corrections, columns and notes of a person are there;
+- a full disk was one line, and exit code 2, or the command could do without what was not written;
+- the same command ends in the same bytes and the same files as the undisturbed one.
+
+Prints a table and writes ``benchmarks/results/safety.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import eutely
+from eutely.cli import main
+from eutely.config import resolve, to_toml
+from eutely.errors import EutelyError
+from eutely.io.atlas import read_atlas
+from eutely.io.pins import read_pins
+from eutely.io.tables import write_table
+from eutely.io.written import RECORD, finish, manifest_of
+from eutely.tasks import compared
+from safety.harness import FULL, KILL, Ended, run
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "safety.json"
+
+FAST = {f"refine.{key}": 1 for key in ("linear_rounds", "joint_rounds", "targets")}
+"""Settings of the first build; those of the second lead to other cells."""
+
+OTHER = FAST | {"refine.linear_rounds": 2, "seed": 3}
+
+UNSTABLE = {"log.txt", "timings.jsonl", "lock"}
+"""Files of a run folder that tell times or processes."""
+
+TIME = "2026-01-01T00:00:00.000000Z"
+"""When all corrections were made."""
+
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is disturbed.
+
+    Attributes
+    ----------
+    name
+        of its row.
+    work
+        what is done, in the folder of the place.
+    folder
+        that it leaves its files in.
+    prepare
+        makes the place what it is before.
+    """
+
+    name: str
+    work: Callable[[], object]
+    folder: str
+    prepare: Callable[[Path], object] = lambda _: None
+
+
+def words(line: str) -> Callable[[], object]:
+    """Return what runs the command line."""
+
+    def work() -> None:
+        compared.find_spec = lambda _: None  # figures take long, and are bytes like tables
+        sys.argv = ["eutely", *line.split()]
+        main()
+
+    return work
+
+
+def curated(folder: Path = Path("annotated")) -> None:
+    """Correct one nucleus of a folder of annotations unless it is corrected, and save.
+
+    Once it is acknowledged, a file beside the place says so.
+    """
+    from eutely.curate import session as module
+    from eutely.curate.folder import open_material
+
+    module.stamp = lambda: TIME
+    try:
+        session = module.Session(open_material(folder))
+        shown = session.cases[0].shown
+        if (shown.name, int(shown.ids[CORRECTED])) not in read_pins(session.pins_path):
+            session.correct(0, {CORRECTED: 5}, session.cases[0].history.revision)
+            Path("../acknowledged").touch()
+        session.close()
+    except EutelyError as error:  # as the command line ends
+        print(f"error: {error}")
+        raise SystemExit(2) from None
+
+
+CORRECTED = 3
+"""Nucleus that is corrected, of the first specimen."""
+
+
+def renamed_by_hand(place: Path) -> None:
+    """Give the run names of a person, a note on its page, and settings that lead to other cells."""
+    atlas = read_atlas(place / "run" / "atlas.h5")
+    atlas.named([f"MINE{cell}" for cell in range(len(atlas))]).save(place / "run" / "atlas.h5")
+    noted(place / "run" / "report.html")
+    (place / "settings.toml").write_text(to_toml(resolve(overrides=OTHER)))
+
+
+def noted(page: Path) -> None:
+    """Add a note to a page, as a person would."""
+    page.write_text(page.read_text().replace("</body>", "<p>Checked by Ann.</p></body>"))
+
+
+def corrected_by_hand(place: Path) -> None:
+    """Give a folder of annotations pins with a column of a person's own, and a corrected table."""
+    [first, *_] = eutely.read(place / "worms")
+    id_ = int(first.ids[0])
+    pins = place / "annotated" / "pins.csv"
+    name = read_atlas(place / "run" / "atlas.h5").names[1]
+    pins.write_text(f"specimen,id,name,remark\n{first.name},{id_},{name},surely\n")
+    table = place / "annotated" / f"{first.name}.csv"
+    table.write_text(table.read_text() + "\n")
+    noted(place / "annotated" / "report.html")
+
+
+COMMANDS = (
+    Command("build", words("build worms -o run --config settings.toml -j 1"), "run"),
+    Command("build, paper", words("build some -o learnt --preset paper --trials 1 -j 1"), "learnt"),
+    Command("build again, named", words("build worms -o run --config settings.toml -j 1"), "run",
+            renamed_by_hand),
+    Command("name", words("name run worms -j 1"), "run"),
+    Command("annotate", words("annotate run worms -o annotated -j 1"), "annotated"),
+    Command("annotate again", words("annotate run worms -o annotated -j 1"), "annotated",
+            corrected_by_hand),
+    Command("curate", curated, "annotated", corrected_by_hand),
+    Command("compare", words("compare a b --atlas run -o compared --permutations 19 -j 1"),
+            "compared"),
+    Command("atlas export", words("atlas export run -o exported"), "exported"),
+)  # fmt: skip
+
+
+def files(folder: Path) -> Files:
+    """Return all files below a folder that tell no times."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in UNSTABLE
+    }
+
+
+def mixed(found: Files, before: Files, after: Files, names: Iterable[str]) -> list[str]:
+    """Return what is wrong with files that are committed together: all are old, or all are new."""
+    names = [name for name in names if before.get(name) != after.get(name)]
+    old = [name for name in names if found.get(name) == before.get(name)]
+    new = [name for name in names if found.get(name) == after.get(name)]
+    torn = [f"{name} is torn" for name in names if name not in old and name not in new]
+    if torn or not old or not new:
+        return torn
+    return [f"{old[0]} is of before, {new[0]} of after"]
+
+
+def lost(found: Files, before: Files, after: Files) -> list[str]:
+    """Return what a person made or was told that is in no file any more."""
+    wrong = [
+        f"{name} is lost"
+        for name, content in before.items()
+        if b"Checked by Ann" in content and content not in found.values()
+    ]
+    wrong += [f"{name} is gone" for name in before if name in after and name not in found]
+    table = found.get(
+        "annotated/pins.csv", b"surely" if "annotated/pins.csv" not in before else b""
+    )
+    return wrong if b"surely" in table else [*wrong, "a column of pins is lost"]
+
+
+def check(command: Command, folder: Path, before: Files, whole: Files, ended: Ended) -> list[str]:
+    """Return what is wrong after a disturbed command, and after the same command again."""
+    wrong = []
+    if ended.code > 0 and (ended.code != 2 or ended.said.count("error:") != 1):
+        wrong.append(f"exit {ended.code}: {ended.said.strip()[-200:]}")
+    if "Traceback" in ended.said:
+        wrong.append(f"traceback: {ended.said.strip()[-200:]}")
+    acknowledged = folder.parent / "acknowledged"
+    if acknowledged.exists() and TIME.encode() not in (folder / "annotated/pins.csv").read_bytes():
+        wrong.append("an acknowledged correction is lost")
+    acknowledged.unlink(missing_ok=True)
+    finish(folder / command.folder)
+    found = files(folder)
+    for names in committed_together(command, whole):
+        wrong += mixed(found, before, whole, names)
+    wrong += lost(found, before, whole)
+    again = run(command.work, folder)
+    if again.code:
+        wrong.append(f"again: exit {again.code}: {again.said.strip()[-200:]}")
+    last = files(folder)
+    wrong += [f"{name} differs" for name in whole if last.get(name) != whole[name]]
+    wrong += [f"{name} is left over" for name in last if name not in whole]
+    acknowledged.unlink(missing_ok=True)
+    return wrong
+
+
+def committed_together(command: Command, whole: Files) -> list[list[str]]:
+    """Return the files of a command that are of one commit each."""
+    results = [name for name in whole if name.startswith(f"{command.folder}/")]
+    if command.name == "atlas export":
+        return [results]
+    about = {f"{command.folder}/{name}" for name in ("config.toml", "inputs.json", "versions.json")}
+    apart = about | {f"{command.folder}/{name}" for name in (RECORD, "pins.csv")}
+    listed = manifest_files(whole, f"{command.folder}/{RECORD}")
+    committed = {f"{command.folder}/{name}" for name in listed}
+    return [sorted(committed - apart), sorted(about & committed)]
+
+
+def manifest_files(whole: Files, name: str) -> list[str]:
+    return list(json.loads(whole[name])["files"]) if name in whole else []
+
+
+def survey(folder: Path, chosen: Iterable[str] = (), every: int = 1) -> list[dict[str, object]]:
+    """Disturb the chosen commands, or all, at each ``every``-th use; return a row for each."""
+    place = folder.resolve() / "place"
+    begin(place)
+    rows: list[dict[str, object]] = []
+    for command in COMMANDS:
+        command.prepare(place)
+        before = files(place)
+        done = copied(place, folder / "done" / "copy")
+        warm(command, copied(place, folder / "warm" / "copy"))
+        ended = run(command.work, done)
+        assert ended.code == 0, (command.name, ended.said)
+        whole = files(done)
+        listed = manifest_of(done / command.folder).files
+        assert all(f"{command.folder}/{name}" in whole for name in listed), command.name
+        if not chosen or command.name in chosen:
+            for what in (KILL, FULL):
+                rows.append(disturbed(command, place, ended.uses, what, every, before, whole))
+                print(json.dumps(rows[-1]), flush=True)
+        shutil.rmtree(place)
+        shutil.copytree(done, place)
+    return rows
+
+
+def warm(command: Command, place: Path) -> None:
+    """Do the work in this process, so that its children have all code that it needs."""
+    here = Path.cwd()
+    os.chdir(place)
+    try:
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+            command.work()
+    except SystemExit:
+        pass
+    finally:
+        os.chdir(here)
+
+
+def disturbed(
+    command: Command,
+    place: Path,
+    uses: tuple[str, ...],
+    what: str,
+    every: int,
+    before: Files,
+    whole: Files,
+) -> dict[str, object]:
+    """Return the row of one command and one kind of disturbance."""
+    faults: list[str] = []
+    ends = []
+    points = [
+        number
+        for number, kind in enumerate(uses, start=1)
+        if (what == KILL or kind != "remove") and number % every == 0
+    ]
+    for number in points:
+        folder = copied(place, place.parent / "copy" / "copy")
+        ended = run(command.work, folder, number, what)
+        ends.append(ended.code)
+        if what == KILL and ended.code != -9:
+            faults.append(f"{number}: not killed, exit {ended.code}")
+        wrong = check(command, folder, before, whole, ended)
+        faults += [f"{number} ({uses[number - 1]}): {text}" for text in wrong]
+    kinds = Counter(uses[number - 1] for number in points)
+    return {
+        "command": command.name,
+        "disturbance": what,
+        "points": len(points),
+        **{f"{kind}s": count for kind, count in sorted(kinds.items())},
+        "ended early": sum(code != 0 for code in ends),
+        "wrong or lost": len(faults),
+        "first faults": "; ".join(faults[:5]),
+    }
+
+
+def begin(place: Path) -> None:
+    """Write cohorts and settings, and compile in this process what all children need."""
+    cohort = eutely.simulate(specimens=4, cells=24, seed=1, variation=0.5)
+    for number, specimen in enumerate(cohort):
+        write_table(specimen, place / "worms" / f"{specimen.name}.csv")
+        if number < 3:
+            write_table(specimen, place / "some" / f"{specimen.name}.csv")
+    for number, specimen in enumerate(
+        eutely.simulate(specimens=8, cells=24, seed=1, variation=0.5)
+    ):
+        write_table(specimen, place / "ab"[number % 2] / f"{specimen.name}.csv")
+    (place / "settings.toml").write_text(to_toml(resolve(overrides=FAST)))
+
+
+def copied(source: Path, target: Path) -> Path:
+    """Return a fresh copy of a folder."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+    return target
+
+
+if __name__ == "__main__":
+    from figures import keep, table
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help="names of commands")
+    parser.add_argument("--every", type=int, default=1, help="each n-th use only")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = survey(Path(folder), options.only, options.every)
+    table("safety", rows)
+    if not options.only and options.every == 1:
+        keep(RESULTS, "crash", {"rows": rows})
+    sys.exit(any(row["wrong or lost"] for row in rows))
