@@ -208,6 +208,7 @@ MISUSES: dict[str, Callable[[], object]] = {
     "did you mean seed": lambda: eutely.build(COHORT, config={"sed": 1}),
     "Config, the name": lambda: eutely.build(COHORT, config=5),
     "did you mean seed?": lambda: eutely.Config(sed=1),
+    "settings have names": lambda: eutely.Config("paper"),
     "seed = 'one'": lambda: eutely.Config(seed="one"),
     "settings stay": lambda: setattr(eutely.Config(), "seed", 1),
     "no specimen has a named": lambda: eutely.name(L1, BARE),
