@@ -26,7 +26,10 @@ COMMANDS = {
 GROUP = "atlas"
 """Group of commands about atlas files, and its module."""
 
-MEASURES = {"extract", "check", "build", "name", "annotate", "evaluate", "compare", "match", "view"}
+MEASURES = {
+    "extract", "check", "build", "name", "annotate", "curate", "evaluate", "compare", "match",
+    "view",
+}  # fmt: skip
 """Commands with the options of images."""
 
 READS_NOTHING = {"demo", "simulate", "atlases", "config", "doctor"}

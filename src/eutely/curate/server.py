@@ -183,12 +183,13 @@ def application(desk: Desk, hosts: frozenset[str]) -> Starlette:
         if desk.slicer is None:
             desk.slicer = Slicer(session.material.files)
         if specimen is None or not any(desk.slicer.has(shown.name).values()):
-            return {"planes": [], "problem": desk.slicer.why_not(shown.name, specimen is not None)}
+            problem = desk.slicer.why_not(shown.name, specimen is not None)
+            return {"planes": [], "channels": [], "problem": problem}
         if not 0 <= row < len(specimen):
             raise EutelyError(f"there is no nucleus {row}")
         reach = WINDOW * spacing(specimen.centroids)
         centre = np.asarray(specimen.centroids[row])
-        return {"planes": desk.slicer.through(shown.name, specimen.ids, centre, reach)}
+        return desk.slicer.through(shown.name, specimen.ids, centre, reach)
 
     def correct(session: Session, number: int, told: dict[str, Any]) -> int:
         wanted = {whole(row): None if cell is None else whole(cell) for row, cell in told["cells"]}
