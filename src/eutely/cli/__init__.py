@@ -18,8 +18,8 @@ COMMANDS = {
     "demo": "build", "simulate": "simulate", "extract": "extract", "check": "check",
     "build": "build", "name": "naming", "annotate": "annotate", "curate": "curate",
     "evaluate": "naming", "compare": "compare", "atlases": "atlas", "view": "show",
-    "report": "show", "config": "show", "transfer": "extract", "match": "solve", "solve": "solve",
-    "doctor": "show",
+    "report": "show", "export": "show", "config": "show", "transfer": "extract", "match": "solve",
+    "solve": "solve", "doctor": "show",
 }  # fmt: skip
 """Module of each command, in the order of the help text."""
 

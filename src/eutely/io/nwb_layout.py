@@ -120,6 +120,23 @@ def read_about(path: Path) -> About:
     return About(given, dict(subject))
 
 
+def subject_of(provenance: Mapping[str, str]) -> dict[str, str]:
+    """Return what an atlas says of the animals it is of; what is not known is said in NWB's way.
+
+    >>> subject_of({"organism": "C. elegans, adult hermaphrodite"})
+    {'age': 'P0D/', 'sex': 'XX', 'species': 'Caenorhabditis elegans'}
+    """
+    words = " ".join(provenance.get(key, "") for key in ("organism", "sex", "stage"))
+    known = {"age": "P0D/", "sex": "U"}  # at least 0 days, unknown
+    species = re.match(r"[A-Z][a-z]+ [a-z]+", words)
+    if "C. elegans" in words:
+        known["species"] = "Caenorhabditis elegans"
+        known["sex"] = "XX" if "hermaphrodite" in words else "XO" if "male" in words else "U"
+    elif species:
+        known["species"] = species[0]
+    return known
+
+
 def drawn_labels(volume: Volume, specimen: Specimen) -> Drawn:
     """Return the voxels of an open label volume."""
     collector = RunCollector(volume.shape)
@@ -135,9 +152,7 @@ def drawn_labels(volume: Volume, specimen: Specimen) -> Drawn:
     return Drawn(Regions(found.shape, found.starts, runs, counts), volume.size)
 
 
-def drawn_points(
-    specimen: Specimen, image: Volume | None = None, grid: VoxelSize | None = None
-) -> Drawn:
+def drawn_points(specimen: Specimen, image: Volume | None = None) -> Drawn:
     """Return the voxels of points: ellipsoids where radii are known, else the voxel of the centre.
 
     Parameters
@@ -146,8 +161,6 @@ def drawn_points(
         in micrometres.
     image
         on whose voxels, if there is one.
-    grid
-        size of the voxels that the coordinates were read from, if it is known.
     """
     if specimen.unit != MICROMETRE:
         raise WriteError(
@@ -159,7 +172,7 @@ def drawn_points(
     else:
         radius = float(np.nanmedian(specimen.radii)) if np.isfinite(specimen.radii).any() else 0.0
         side = max(radius / PER_RADIUS, FINE) if radius else FINE
-        size = grid or (side, side, side)
+        size = (side, side, side)
         reach = np.nan_to_num(specimen.radii.max(axis=1)).max(initial=0.0) + max(size)
         low = specimen.centroids.min(axis=0) - reach
         origin = np.floor(low / size) * size if (low < 0).any() else np.zeros(3)
