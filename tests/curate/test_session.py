@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eutely.curate.folder import Files, open_material
+from eutely.curate.folder import open_material
 from eutely.curate.history import ConflictError
 from eutely.curate.session import Session
 from eutely.curate.slices import Slicer

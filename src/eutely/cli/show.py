@@ -348,7 +348,7 @@ def export(
         raise ReadError(f"{folder}: not a folder; give one of eutely annotate or eutely curate")
     from eutely.curate.folder import open_material
     from eutely.curate.session import Session
-    from eutely.io.nwb_layout import read_about
+    from eutely.io.nwb_write import read_about
     from eutely.tasks.export import check_kinds
     from eutely.tasks.export import export as write
 

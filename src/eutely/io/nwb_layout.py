@@ -13,11 +13,11 @@ stored in each file, so that pynwb reads it without the extension. A file has
 
 from __future__ import annotations
 
+import io
 import math
 import re
-import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.resources import as_file, files
@@ -28,15 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.annotation import Annotation
-from eutely.errors import ReadError, WriteError
+from eutely.errors import WriteError
 from eutely.intensities import Regions, RunCollector, inside
-from eutely.io.limits import check_memory, check_regular
+from eutely.io.limits import check_memory
 from eutely.io.nwb import COLOURS, FEATURE
-from eutely.io.nwb_write import COLUMNS, _faults, _library
+from eutely.io.nwb_write import COLUMNS, About, faults_of, pynwb_library
 from eutely.io.volumes import Volume
 from eutely.io.volumes.image import Image
 from eutely.io.volumes.volume import VoxelSize
-from eutely.io.whole import whole
+from eutely.io.whole import new_bytes, whole
 from eutely.meaning import matched
 from eutely.record import digest
 from eutely.specimen import MICROMETRE, Specimen
@@ -54,25 +54,6 @@ PER_RADIUS = 4.0
 
 MOST_VALUES = 2**16 - 1
 """Largest value of an image: the extension stores 16 bits."""
-
-SESSION = {
-    "session_description": str, "experiment_description": str, "experimenter": list,
-    "lab": str, "institution": str, "keywords": list, "related_publications": list,
-    "session_start_time": datetime,
-}  # fmt: skip
-SUBJECT = {
-    "subject_id": str, "species": str, "sex": str, "age": str, "growth_stage": str, "strain": str,
-    "genotype": str, "description": str, "cultivation_temp": float,
-}  # fmt: skip
-"""What ``--about`` may state about the recording, and in its table ``subject`` about the animal."""
-
-
-@dataclass(frozen=True)
-class About:
-    """What a person states about recordings: values of `SESSION` and of `SUBJECT`."""
-
-    session: Mapping[str, Any] = field(default_factory=dict)
-    subject: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,49 +73,6 @@ class Drawn:
     regions: Regions
     voxel_size: VoxelSize
     origin: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
-
-
-def read_about(path: Path) -> About:
-    """Read what a person states about recordings (TOML)."""
-    check_regular(path)
-    try:
-        check_memory(path, 100 * path.stat().st_size, "a file of this size")
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ReadError(f"--about {path}: not TOML ({error}); see docs/neuropal.md") from error
-    subject = given.pop("subject", {})
-    for table, known in ((given, SESSION), (subject if isinstance(subject, dict) else {}, SUBJECT)):
-        for key, value in table.items():
-            kind = known.get(key)
-            if kind is None:
-                raise ReadError(
-                    f"--about {path}: unknown key '{key}'; there are: {', '.join(known)}"
-                )
-            if kind is float and isinstance(value, int | float):
-                continue
-            if not isinstance(value, kind):
-                raise ReadError(f"--about {path}: {key} is {value!r}, expected {kind.__name__}")
-    start = given.get("session_start_time")
-    if start is not None and start.tzinfo is None:
-        given["session_start_time"] = start.replace(tzinfo=UTC)
-    return About(given, dict(subject))
-
-
-def subject_of(provenance: Mapping[str, str]) -> dict[str, str]:
-    """Return what an atlas says of the animals it is of; what is not known is said in NWB's way.
-
-    >>> subject_of({"organism": "C. elegans, adult hermaphrodite"})
-    {'age': 'P0D/', 'sex': 'XX', 'species': 'Caenorhabditis elegans'}
-    """
-    words = " ".join(provenance.get(key, "") for key in ("organism", "sex", "stage"))
-    known = {"age": "P0D/", "sex": "U"}  # at least 0 days, unknown
-    species = re.match(r"[A-Z][a-z]+ [a-z]+", words)
-    if "C. elegans" in words:
-        known["species"] = "Caenorhabditis elegans"
-        known["sex"] = "XX" if "hermaphrodite" in words else "XO" if "male" in words else "U"
-    elif species:
-        known["species"] = species[0]
-    return known
 
 
 def drawn_labels(volume: Volume, specimen: Specimen) -> Drawn:
@@ -214,7 +152,9 @@ def write_nwb(
     about
         what is known about the recording.
     """
-    pynwb = _library()
+    import h5py
+
+    pynwb = pynwb_library()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the extension was made for an older version of NWB
         kinds = _Kinds(pynwb)
@@ -223,10 +163,15 @@ def write_nwb(
         if image is not None:
             _add_image(kinds, file, plane, image)
         _add_nuclei(pynwb, file, plane, specimen, annotation, drawn)
+        memory = io.BytesIO()  # HDF5 crashes where the disk is full
+        with (
+            h5py.File(memory, "w") as store,
+            pynwb.NWBHDF5IO(file=store, mode="w", manager=kinds.manager()) as out,
+        ):
+            out.write(file)
         with whole(path) as aside:
-            with pynwb.NWBHDF5IO(str(aside), "w", manager=kinds.manager()) as out:
-                out.write(file)
-            faults = _faults(aside)
+            new_bytes(aside, memory.getbuffer())
+            faults = faults_of(aside)
             if faults:
                 raise WriteError(f"cannot write {path}: not valid NWB ({min(faults)[:160]})")
 

@@ -22,7 +22,8 @@ from eutely.io.names import names_beside
 from eutely.io.programs import program_of
 from eutely.io.volumes.choice import suffix_of
 from eutely.io.volumes.volume import VoxelSize
-from eutely.io.whole import write_text
+from eutely.io.whole import new_text
+from eutely.io.written import tables_in
 from eutely.specimen import Specimen
 
 if TYPE_CHECKING:
@@ -143,7 +144,8 @@ def write_files(folder: Path, files: Files) -> None:
         "sizes": dict(files.sizes),
         "channels": files.channels,
     }
-    write_text(folder / INPUTS, json.dumps(values, indent=1) + "\n")
+    with tables_in(folder) as aside, new_text(aside / INPUTS) as file:
+        file.write(json.dumps(values, indent=1) + "\n")
 
 
 def read_files(folder: Path) -> Files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -16,11 +17,12 @@ from eutely.execute import Progress, silent
 from eutely.io.annotations import ALL, tidy, write_annotations
 from eutely.io.h5ad import cells_anndata, check_anndata, nuclei_anndata, write_h5ad
 from eutely.io.images import image_in
-from eutely.io.nwb_layout import About, drawn_labels, drawn_points, subject_of, write_nwb
-from eutely.io.nwb_write import check_pynwb, write_annotated
+from eutely.io.nwb_layout import drawn_labels, drawn_points, write_nwb
+from eutely.io.nwb_write import About, check_pynwb, subject_of, write_annotated
 from eutely.io.relabel import FOLDER
 from eutely.io.sources import Files
 from eutely.io.volumes import Volume, is_zarr, open_volume
+from eutely.io.whole import new_bytes
 from eutely.io.written import copy_at
 from eutely.specimen import Specimen
 from eutely.tasks.relabel import with_minimum, write_label_copies
@@ -112,7 +114,6 @@ def export(
     if "h5ad" in kinds:
         nuclei = folder / f"{ALL}.h5ad" if h5ad is None else h5ad
         cells = nuclei.with_name(f"{nuclei.stem}.cells.h5ad")
-        nuclei.parent.mkdir(parents=True, exist_ok=True)
         write_h5ad(nuclei_anndata(annotations, specimens, atlas), nuclei)
         write_h5ad(cells_anndata(annotations, specimens, atlas), cells)
         written += [nuclei, cells]
@@ -182,9 +183,10 @@ def _write_excel(results: Results, path: Path) -> Path:
     table = tidy(results.annotations, results.specimens)
     if len(table) > MOST_ROWS:
         raise WriteError(f"{path}: {len(table)} rows, Excel holds {MOST_ROWS}; export csv instead")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    memory = io.BytesIO()
+    table.to_excel(memory, sheet_name=ALL, index=False, engine="openpyxl")
     with copy_at(path) as aside:
-        table.to_excel(aside, sheet_name=ALL, index=False, engine="openpyxl")
+        new_bytes(aside, memory.getbuffer())
     return path
 
 
