@@ -56,7 +56,10 @@ def test_the_page_shows_the_command(folder: Path, monkeypatch: pytest.MonkeyPatc
     words = ["eutely", "build", str(folder / "train"), "-o", str(folder / "run"), "--workers", "1"]
     monkeypatch.setattr("sys.argv", words)
     run(*words[1:], "--config", folder / "settings.toml")
-    assert " ".join(words) in (folder / "run" / "report.html").read_text()
+    page = (folder / "run" / "report.html").read_text(encoding="utf-8")
+    assert " ".join(words) in page
+    assert 'id="learning"' not in page  # nothing was learned
+    assert "<summary>Parameters</summary>" in page
 
 
 def test_an_atlas_file_is_named_in_place(folder: Path, tmp_path: Path) -> None:

@@ -96,11 +96,12 @@ function labels(ink, view, bodies, nameOf, ringed = []) {
   const places = bodies.map((body) => ({ body, ...view.where(body) })).sort((a, b) => b.depth - a.depth);
   const taken = ringed.map((body) => { const { x, y, half } = view.where(body); return [x, y - Math.max(half, 5) - 6, 40]; });
   ink.font = "11px system-ui, sans-serif";
+  const edge = view.apart > 0 && !view.round ? 32 : 0;  // captions stand at the left edge
   for (const { body, x, y } of places) {
     const words = nameOf(body);
     if (!words || x < 0 || y < 0 || x > view.stage.clientWidth || y > view.stage.clientHeight) continue;
     const half = 3.4 * words.length + 3;
-    const left = Math.min(Math.max(x, half), view.stage.clientWidth - half), top = Math.min(Math.max(y, 9), view.stage.clientHeight - 9);
+    const left = Math.min(Math.max(x, half + edge), view.stage.clientWidth - half), top = Math.min(Math.max(y, 9), view.stage.clientHeight - 9);
     if (taken.some(([u, v, other]) => Math.abs(u - left) < half + other && Math.abs(v - top) < 13)) continue;
     taken.push([left, top, half]);
     write(ink, words, left, top + 4, "11px system-ui, sans-serif", "rgba(240,245,255,.92)");

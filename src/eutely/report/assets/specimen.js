@@ -129,16 +129,16 @@ function prepareSpecimen() {
   document.getElementById("specimen-reset").addEventListener("click", () => { select(-1); specimen.reset(); });
   if (!nuclei.truth) document.querySelector("#nuclei-paint [value=truth]").remove();
   const first = () => data.starts[state.specimen];
+  const ringed = (at) => at === state.nucleus || state.cell >= 0 && nuclei.cells[at] === state.cell;
   specimen.annotate = (ink, width, height) => {
     scaleBar(ink, specimen, height);
     if (specimen.apart > 0) captions(ink, specimen, ["atlas", data.specimens[state.specimen].name], width, height);
     if (specimen.scale * data.spacing > 30)
       labels(ink, specimen, Array.from({ length: data.starts[state.specimen + 1] - first() }, (_, i) => cells.count + i),
-        (body) => nucleusTitle(first() + body - cells.count));
+        (body) => (ringed(first() + body - cells.count) ? "" : nucleusTitle(first() + body - cells.count)));
     if (state.cell >= 0) ring(ink, specimen, state.cell, title(state.cell));
     for (let at = first(); at < data.starts[state.specimen + 1]; at++)
-      if (at === state.nucleus || state.cell >= 0 && nuclei.cells[at] === state.cell)
-        ring(ink, specimen, cells.count + at - first(), nucleusTitle(at));
+      if (ringed(at)) ring(ink, specimen, cells.count + at - first(), nucleusTitle(at));
   };
   specimen.onHover = (body, left, top) => {
     if (body < 0) tip.hidden = true;
