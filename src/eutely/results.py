@@ -42,6 +42,8 @@ class Shown:
         why the specimen should be checked, a plain sentence; "" if it is fine.
     note
         whether it is a mirror image, and which part of the atlas it shows; "" for a whole specimen.
+    colours
+        (n, 3) uint8, red, green and blue of the nuclei; (0, 3) where these are not known.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Shown:
     consistency: float = float("nan")
     outlier: str = ""
     note: str = ""
+    colours: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 3), np.uint8))
 
     def __post_init__(self) -> None:
         count = len(self.cells)
@@ -62,9 +65,9 @@ class Shown:
                 f"{self.name}: 'positions' has shape {np.shape(self.positions)}, expected "
                 f"{(count, 3)}"
             )
-        for what in ("confidence", "ids", "names", "alternatives"):
+        for what in ("confidence", "ids", "names", "alternatives", "colours"):
             length = len(getattr(self, what))
-            absent = length == 0 and what in ("names", "alternatives")
+            absent = length == 0 and what in ("names", "alternatives", "colours")
             if length != count and not absent:
                 raise EutelyError(
                     f"{self.name}: '{what}' has {length} entries, expected one for each of the "

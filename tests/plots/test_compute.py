@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eutely.atlas import Atlas
 from eutely.evaluation import Score, evaluation
 from eutely.learned import Trial
 from eutely.plots import compute
+from eutely.specimen import Specimen
 from toy_reports import toy_cohort
 
 points = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20)
@@ -113,3 +115,33 @@ def test_the_largest_group_is_split() -> None:
     fine = compute.groups(names, most=6, fewest=2)
     assert fine[:4] == ["AVA", "AVA", "AVB", "AVB"]
     assert compute.groups(["", ""]) == ["", ""]
+
+
+def test_ganglia_are_the_groups_of_neurons() -> None:
+    names = ["AVAL", "avar", "RMED", "I1L", "VD13", "cell"]
+    assert compute.cell_groups(names) == [
+        "lateral ganglion", "lateral ganglion", "anterior ganglion", "pharynx, anterior bulb",
+        "preanal ganglion", "",
+    ]  # fmt: skip
+    lineage = ["ABal", "ABar", "ABpl", "Dx", "Dy", "Dz", "E"]
+    assert compute.cell_groups(lineage)[3] == "D…"
+    assert len(compute._ganglia()) == 302
+
+
+def test_own_colours_are_between_the_darkest_and_the_brightest() -> None:
+    values = np.linspace(0, 100, 41)
+    worm = Specimen.from_arrays(
+        "w", np.random.default_rng(0).normal(size=(41, 3)),
+        features={"red_mean": values, "G": 7 - values, "GFP": values},
+    )  # fmt: skip
+    colours = compute.own_colours(worm)
+    assert colours.dtype == np.uint8
+    assert colours[0, 0] < colours[20, 0] < colours[-1, 0] == 255
+    assert colours[0, 1] == 255 > colours[-1, 1]
+    assert len(set(colours[:, 2].tolist())) == 1  # blue is not known
+    same = compute.own_colours(worm.renamed({"red_mean": "R"}))
+    assert (same == colours).all()
+    assert compute.own_colours(worm.renamed({"G": "-"})).shape == (0, 3)
+    atlas = Atlas.load("celegans-adult-head")
+    assert compute.mean_colours(atlas).shape == (195, 3)
+    assert compute.mean_colours(Atlas.load("celegans-l1")).shape == (0, 3)

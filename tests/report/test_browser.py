@@ -239,3 +239,29 @@ def test_the_small_view_of_a_notebook_shows_a_cell_under_the_mouse(
     assert frame.locator("img").count() == 0
     assert [url for url in requests if not url.startswith("file:")] in ([], ["about:srcdoc"])
     page.close()
+
+
+def test_nuclei_and_cells_have_their_own_colours(browser: Any, tmp_path: Path) -> None:
+    """Red nuclei beside red cells: what a NeuroPAL laboratory looks at."""
+    atlas, report = toy_report()
+    scores = np.where(np.arange(len(atlas)) % 2, 3.0, -3.0)[:, None] * [1.0, -1.0]
+    atlas = replace(atlas, features=("R", "green"), feature_means=scores)
+    reds = np.tile(np.array([[255, 30, 30]], np.uint8), (60, 1))
+    shown = [replace(one, colours=reds[: len(one)]) for one in report.specimens]
+    path = tmp_path / "report.html"
+    path.write_text(render(atlas, replace(report, specimens=tuple(shown))), encoding="utf-8")
+    page = Opened(browser, path)
+    page.page.select_option("#paint", "own")
+    assert page.page.evaluate("rgb(cells.colours, 1)[0] > 3 * rgb(cells.colours, 1)[1]")
+    assert page.page.evaluate("rgb(cells.colours, 0)[1] > 3 * rgb(cells.colours, 0)[0]")
+    page.page.select_option("#nuclei-paint", "own")
+    assert page.page.evaluate("rgb(nuclei.own, 7).map((value) => Math.round(255 * value))") == [
+        255, 30, 30,
+    ]  # fmt: skip
+    assert page.colours("specimen") > 300
+    assert page.messages == []
+
+
+def test_colours_that_are_not_known_are_not_offered(opened: Opened) -> None:
+    assert opened.page.locator("#paint [value=own]").count() == 0
+    assert opened.page.locator("#nuclei-paint [value=own]").count() == 0

@@ -105,6 +105,7 @@ def _state(session: Session, number: int, until: float) -> dict[str, Any]:
         "outlier": case.shown.outlier,
         "ids": [str(id_) for id_ in placed.ids.tolist()],
         "places": packed(nuclei.places, "f4"),
+        "own": packed(case.shown.colours, "u1"),
         "cells": nuclei.cells.tolist(),
         "sure": [round(float(value), 4) for value in placed.sure],
         "doubt": [round(float(value), 4) for value in doubt],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +14,9 @@ from numpy.typing import NDArray
 from eutely.atlas import Atlas
 from eutely.evaluation import Evaluation, comparable, spellings
 from eutely.learned import Trial
+from eutely.meaning import matched
 from eutely.results import Shown
-from eutely.specimen import UNMATCHED
+from eutely.specimen import UNMATCHED, Specimen
 
 UNSURE = 0.5
 """Nuclei with a confidence below this are called uncertain."""
@@ -29,6 +32,17 @@ OUTLINE_POINTS = 64
 
 GOLDEN_RATIO = 0.618034
 """Steps of this size, modulo 1, spread dots evenly over the width of a violin."""
+
+
+COLOURS, FEWEST_COLOURS = ("R", "G", "B"), 2
+"""Features that colour a nucleus, and how many of them must be known."""
+
+DIM, GAMMA, DARKEST = (5.0, 98.0), 0.6, 0.12
+"""Percentiles between which a channel is drawn; the exponent and the least light by which dim
+nuclei stay visible on a dark ground."""
+
+NEURONS = 0.6
+"""Share of the named cells that are neurons from which ganglia are the groups."""
 
 
 class Curve(NamedTuple):
@@ -265,6 +279,66 @@ def groups(names: Sequence[str], most: int = 14, fewest: int = 3) -> list[str]:
         name: prefix for prefix, group in members.items() if len(group) >= fewest for name in group
     }
     return [group_of.get(name, "") for name in names]
+
+
+def cell_groups(names: Sequence[str]) -> list[str]:
+    """Return the group of each cell, as it is shown: its ganglion, or the first letters.
+
+    Ganglia where most names are those of neurons of C. elegans; see `groups` otherwise.
+    """
+    ganglia = _ganglia()
+    named = [name for name in names if name]
+    found = [ganglia.get(comparable(name).upper(), "") for name in names]
+    if named and sum(map(bool, found)) > NEURONS * len(named):
+        return found
+    return [f"{group}…" if group else "" for group in groups(names)]
+
+
+@cache
+def _ganglia() -> dict[str, str]:
+    """Return neuron -> ganglion of the hermaphrodite of C. elegans."""
+    text = (files("eutely.plots") / "ganglia.txt").read_text(encoding="utf-8")
+    rows = [line.partition(": ") for line in text.splitlines() if not line.startswith("#")]
+    return {name: ganglion for ganglion, _, members in rows for name in members.split()}
+
+
+def own_colours(specimen: Specimen) -> NDArray[np.uint8]:
+    """Return (n, 3), the nuclei in their own red, green and blue; (0, 3) where these are unknown.
+
+    Each channel between the darkest and the brightest nuclei of the specimen.
+    """
+    columns = matched(COLOURS, specimen.features)
+    if len(columns) < FEWEST_COLOURS:
+        return np.zeros((0, 3), np.uint8)
+    unknown = np.full(len(specimen), np.nan)
+    given = [specimen.features[columns[key]] if key in columns else unknown for key in COLOURS]
+    return _lit(np.stack(given, axis=1))
+
+
+def mean_colours(atlas: Atlas) -> NDArray[np.uint8]:
+    """Return (m, 3), the cells in their mean red, green and blue; (0, 3) where not known."""
+    columns = matched(COLOURS, atlas.features)
+    if len(columns) < FEWEST_COLOURS:
+        return np.zeros((0, 3), np.uint8)
+    means = np.sinh(atlas.feature_means)  # scores are inverse hyperbolic sines, see features
+    unknown = np.full(len(atlas), np.nan)
+    given = [
+        means[:, atlas.features.index(columns[key])] if key in columns else unknown
+        for key in COLOURS
+    ]
+    return _lit(np.stack(given, axis=1))
+
+
+def _lit(values: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Return values (n, 3) as colours: each column from 0 to 255; what is not known is dark."""
+    result = np.zeros(values.shape)
+    for column, given in enumerate(values.T):
+        known = np.isfinite(given)
+        if known.any():
+            low, high = np.percentile(given[known], DIM)
+            share = np.clip((given[known] - low) / max(high - low, 1e-12), 0, 1)
+            result[known, column] = share**GAMMA
+    return np.rint(255 * (DARKEST + (1 - DARKEST) * result)).astype(np.uint8)
 
 
 def _named(atlas: Atlas, specimens: Sequence[Shown]) -> list[tuple[str, str]]:

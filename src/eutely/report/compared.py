@@ -17,7 +17,7 @@ from eutely.comparison.scores import LEVEL
 from eutely.comparison.words import NOTHING, found, headline, methods, power_words
 from eutely.report.data import packed, page_data
 from eutely.report.page import SCRIPTS, assembled, asset
-from eutely.report.words import Tile, unit_of
+from eutely.report.words import Tile, grouping, unit_of
 from eutely.results import Report
 
 STEPS = 65534
@@ -55,6 +55,7 @@ def render_comparison(comparison: Comparison, version: str, command: str = "") -
                for answer in comparison.answers],
         nothing=NOTHING,
         unit=unit_of(atlas),
+        grouping=grouping(atlas),
         methods=methods(comparison, version).split("\n"),
         whole=_rows(comparison.whole_frame(), ["measure"]),
         sets=_rows(comparison.set_frame(), ["kind", "set", "cells", "test"], MOST_ROWS),

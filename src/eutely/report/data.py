@@ -51,7 +51,8 @@ def page_data(atlas: Atlas, report: Report, kept: Sequence[int] | None = None) -
         "of": atlas.specimens,
         "spacing": spacing(atlas.means),
         "names": list(atlas.names),
-        "groups": compute.groups(atlas.names),
+        "groups": compute.cell_groups(atlas.names),
+        "colours": packed(compute.mean_colours(atlas), "u1"),
         "means": packed(atlas.means, "f4"),
         "covariances": packed(atlas.covariances[:, rows, columns], "f4"),
         "spread": packed(compute.spreads(atlas), "f4"),
@@ -96,7 +97,19 @@ def _nuclei(specimens: Sequence[Shown]) -> dict[str, Any]:
         "lexicon": lexicon,
         "others": _alternatives(specimens),
         "truth": packed(truth, "i4") if lexicon else "",
+        "own": _own(specimens),
     }
+
+
+def _own(specimens: Sequence[Shown]) -> str:
+    """Return the colours of all nuclei, black where not known; "" where none has any."""
+    if not any(len(shown.colours) for shown in specimens):
+        return ""
+    given = [
+        shown.colours if len(shown.colours) else np.zeros((len(shown), 3), np.uint8)
+        for shown in specimens
+    ]
+    return packed(np.concatenate(given), "u1")
 
 
 def _alternatives(specimens: Sequence[Shown]) -> dict[int, list[list[int]]]:

@@ -59,6 +59,7 @@ def render(atlas: Atlas, report: Report) -> str:
         checks=among(words.checks(atlas, report), kept),
         parameters=flat(report.parameters),
         unit=words.unit_of(atlas),
+        grouping=words.grouping(atlas),
         provenance=sorted(atlas.provenance.items()),
         doubtful=_doubtful(atlas, report),
         confusions=compute.confusions(atlas, report.specimens),

@@ -59,6 +59,12 @@ def unit_of(atlas: Atlas) -> str:
     return {"um": "µm", "voxel": "voxels", "unit": "units"}.get(atlas.unit, atlas.unit)
 
 
+def grouping(atlas: Atlas) -> str:
+    """Return what the groups of cells are, in words."""
+    prefixes = any(group.endswith("…") for group in compute.cell_groups(atlas.names))
+    return "first letters" if prefixes else "ganglion"
+
+
 def counted(count: int, singular: str, plural: str = "") -> str:
     """Return ``count`` with its noun; the plural ends in "s" unless given."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"

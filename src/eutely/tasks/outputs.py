@@ -22,6 +22,7 @@ from eutely.io.written import PAGE as PAGE
 from eutely.io.written import REPORT as REPORT
 from eutely.io.written import check_finished, check_together, tables_in
 from eutely.io.written import write_page as write_whole_page
+from eutely.plots.compute import own_colours
 from eutely.record import pack, unpack
 from eutely.report import render
 from eutely.results import Report, Shown
@@ -107,6 +108,7 @@ def report_of_build(
                 float(consistency),
                 built.outliers.get(specimen.name, ""),
                 fit.note(built.atlas),
+                own_colours(specimen),
             )
             for specimen, cells, fit, consistency in rows
         ),
@@ -175,6 +177,7 @@ def report_of_annotations(
                 annotation.alternatives,
                 outlier=unlike.get(annotation.specimen, ""),
                 note=annotation.note(atlas),
+                colours=own_colours(specimen),
             )
             for specimen, annotation in zip(specimens, annotations, strict=True)
         ),

@@ -105,6 +105,9 @@ function drawOverview() {
 function take(told) {
   desk.open = told;
   desk.places = unpack(told.places, Float32Array);
+  desk.own = unpack(told.own, Uint8Array);
+  document.querySelector("#paint [value=own]").hidden = !desk.own.length;
+  if (!desk.own.length && paint.value === "own") paint.value = "doubt";
   desk.pinned = new Map(told.pins);
   if (desk.row >= told.ids.length) desk.row = -1;
 }

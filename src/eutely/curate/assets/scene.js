@@ -17,6 +17,7 @@ const holder = (cell) => (cell < 0 ? -1 : desk.open.cells.indexOf(cell));
 
 function tint(row) {
   const { cells: now, doubt } = desk.open;
+  if (paint.value === "own") return desk.own.length ? rgb(desk.own, row) : GREY;
   if (desk.pinned.has(row)) return [0.45, 0.85, 0.55];
   if (paint.value === "name") return now[row] < 0 ? GREY : hues[now[row]];
   return blend("good", (1 - doubt[row] - 0.3) / 0.7);
@@ -32,7 +33,8 @@ function drawScene() {
   forms.set(cells.forms.map((value) => 2.25 * value));
   for (let cell = 0; cell < cells.count; cell++) {
     const near = cell === chosen || others.includes(cell);
-    tints.set([...hues[cell], near ? 1 : desk.row >= 0 || !beside ? 0.25 : 0.7], 4 * cell);
+    const own = paint.value === "own" && cells.colours;
+    tints.set([...(own ? rgb(cells.colours, cell) : hues[cell]), near ? 1 : desk.row >= 0 || !beside ? 0.25 : 0.7], 4 * cell);
   }
   const size = (0.24 * data.spacing) ** 2;
   for (let row = 0; row < count; row++) {

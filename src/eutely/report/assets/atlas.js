@@ -20,8 +20,9 @@ const PAINTS = {
   name: () => ({ colours: hues, legend: { items: [] } }),
   group: () => ({
     colours: cells.groups.map((group) => groupColour[group] || GREY),
-    legend: { items: [...groupList.map((group) => [`${group}…`, groupColour[group]]), ["other", GREY]] },
+    legend: { items: [...groupList.map((group) => [group, groupColour[group]]), ["other", GREY]] },
   }),
+  own: () => ({ colours: cells.names.map((_, cell) => rgb(cells.colours, cell)), legend: { items: [] } }),
   spread: () => byValue(cells.spread, "amount", (value) => `${round(value)} ${unit}`),
   seen: () => byValue(cells.seen, "good", (value) => `in ${value}`, [Math.min(...cells.seen), data.of]),
   confidence: () => byValue(cells.confidence, "good", percent, [Math.min(0.5, ends(cells.confidence)[0]), 1]),
@@ -30,6 +31,7 @@ const PAINTS = {
 
 const atlas = new Viewer(document.getElementById("atlas-stage"));
 const followers = [];  // called with the selected cell, or -1
+if (!cells.colours) document.querySelector("#paint [value=own]")?.remove();
 const paint = document.getElementById("paint"), size = document.getElementById("size");
 
 function atlasForms(grow) {

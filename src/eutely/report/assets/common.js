@@ -17,10 +17,14 @@ const cells = {
   spread: unpack(data.spread, Float32Array),
   seen: unpack(data.seen, Int32Array),
   rare: unpack(data.rare, Uint8Array),
+  colours: data.colours && unpack(data.colours, Uint8Array),
   accuracy: data.accuracy && unpack(data.accuracy, Float32Array),
   confidence: data.confidence && unpack(data.confidence, Float32Array),
 };
 const unit = data.unit;
+
+// Colour of a nucleus or a cell among packed ones.
+function rgb(colours, at) { return [0, 1, 2].map((k) => colours[3 * at + k] / 255); }
 const tip = document.getElementById("tip");
 const state = { cell: -1, nucleus: -1, specimen: 0 };
 
@@ -46,7 +50,7 @@ function showTip(stage, left, top, head, lines) {
 
 function cellLines(cell) {
   return [
-    cells.groups[cell] && `group ${cells.groups[cell]}…`,
+    cells.groups[cell] && `group: ${cells.groups[cell]}`,
     `seen in ${cells.seen[cell]} of ${data.of} specimens${cells.rare[cell] ? " (rare)" : ""}`,
     `spread ${round(cells.spread[cell])} ${unit}`,
     cells.confidence && Number.isFinite(cells.confidence[cell]) && `mean confidence ${percent(cells.confidence[cell])}`,
