@@ -70,7 +70,7 @@ def name(
     """
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas, write_atlas
-    from eutely.io.written import refuse_to_replace
+    from eutely.io.written import refuse_to_replace, tables_in
 
     target = named_file(atlas, output)
     run_on = threads_or_dask(workers, dask)
@@ -83,8 +83,12 @@ def name(
     with progress_of("match", quiet) as progress:
         named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
     keep_atlas(target, named)
-    write_atlas(named, target)
-    renew_page(target)
+    if is_of_run(target):
+        with tables_in(target.parent):  # the page shows the names of the atlas
+            write_atlas(named, target)
+            renew_page(target.parent, named)
+    else:
+        write_atlas(named, target)
     if not quiet:
         say(
             f"{sum(map(bool, named.names))} of {len(named)} cells named, in {target}; "
@@ -92,17 +96,24 @@ def name(
         )
 
 
-def renew_page(target: Path) -> None:
-    """Write the page of a run again, with the names that its atlas has now."""
+def is_of_run(target: Path) -> bool:
+    """Return whether an atlas is that of a finished run."""
     from eutely.io.written import REPORT
 
-    folder = target.parent
-    if target != atlas_file(str(folder)) or not (folder / REPORT).exists():
-        return
+    return target == atlas_file(str(target.parent)) and (target.parent / REPORT).exists()
+
+
+def renew_page(folder: Path, atlas: "Atlas") -> None:
+    """Write the page of a run again, with the names of its atlas."""
+    from eutely.io.atlas import cells_of
     from eutely.tasks.outputs import read_report, write_page
 
     try:
-        write_page(folder, *read_report(folder))
+        before, report = read_report(folder)
+        report.check(atlas)
+        if cells_of(before) != cells_of(atlas):
+            raise ReadError("the atlas has other cells")
+        write_page(folder, atlas, report)
     except EutelyError as error:
         log.warning("the page of %s shows no new names (%s)", folder, error)
 
