@@ -71,12 +71,15 @@ class Command:
         that it leaves its files in.
     prepare
         makes the place what it is before.
+    holds
+        tells whether the undisturbed command has kept what a person made.
     """
 
     name: str
     work: Callable[[], object]
     folder: str
     prepare: Callable[[Path], object] = lambda _: None
+    holds: Callable[[Path], bool] = lambda _: True
 
 
 def words(line: str) -> Callable[[], object]:
@@ -102,8 +105,8 @@ def curated(folder: Path = Path("annotated")) -> None:
     try:
         session = module.Session(open_material(folder))
         shown = session.cases[0].shown
-        if (shown.name, int(shown.ids[CORRECTED])) not in read_pins(session.pins_path):
-            session.correct(0, {CORRECTED: 5}, session.cases[0].history.revision)
+        if (shown.name, int(shown.ids[CORRECTED])) not in read_pins(folder / "pins.csv"):
+            session.correct(0, {CORRECTED: 5}, session.revision)
             Path("../acknowledged").touch()
         session.close()
     except EutelyError as error:  # as the command line ends
@@ -140,16 +143,34 @@ def corrected_by_hand(place: Path) -> None:
     noted(place / "annotated" / "report.html")
 
 
+def named_as_before(place: Path) -> bool:
+    """Tell whether all cells of a run have names, those that a person gave."""
+    return all(name.startswith("MINE") for name in read_atlas(place / "run" / "atlas.h5").names)
+
+
+def corrected_as_before(place: Path) -> bool:
+    """Tell whether a person's pins, the column beside them, table and page are all there."""
+    folder = place / "annotated"
+    [((specimen, id_), name), *_] = read_pins(folder / "pins.csv").items()
+    rows = [line.split(",") for line in (folder / f"{specimen}.csv").read_text().splitlines()]
+    return (
+        [name] == [row[2] for row in rows if row[0] == str(id_)]
+        and "surely" in (folder / "pins.csv").read_text()
+        and "Checked by Ann" in (folder / "report.html.bak").read_text()
+        and (folder / f"{specimen}.csv.bak").exists()
+    )
+
+
 COMMANDS = (
     Command("build", words("build worms -o run --config settings.toml -j 1"), "run"),
     Command("build, paper", words("build some -o learnt --preset paper --trials 1 -j 1"), "learnt"),
     Command("build again, named", words("build worms -o run --config settings.toml -j 1"), "run",
-            renamed_by_hand),
+            renamed_by_hand, named_as_before),
     Command("name", words("name run worms -j 1"), "run"),
     Command("annotate", words("annotate run worms -o annotated -j 1"), "annotated"),
     Command("annotate again", words("annotate run worms -o annotated -j 1"), "annotated",
-            corrected_by_hand),
-    Command("curate", curated, "annotated", corrected_by_hand),
+            corrected_by_hand, corrected_as_before),
+    Command("curate", curated, "annotated", corrected_by_hand, corrected_as_before),
     Command("compare", words("compare a b --atlas run -o compared --permutations 19 -j 1"),
             "compared"),
     Command("atlas export", words("atlas export run -o exported"), "exported"),
@@ -244,6 +265,7 @@ def survey(folder: Path, chosen: Iterable[str] = (), every: int = 1) -> list[dic
         warm(command, copied(place, folder / "warm" / "copy"))
         ended = run(command.work, done)
         assert ended.code == 0, (command.name, ended.said)
+        assert command.holds(done), command.name
         whole = files(done)
         listed = manifest_of(done / command.folder).files
         assert all(f"{command.folder}/{name}" in whole for name in listed), command.name
