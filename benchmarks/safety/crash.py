@@ -33,7 +33,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import eutely
 from eutely.cli import main
 from eutely.config import resolve, to_toml
-from eutely.errors import EutelyError
 from eutely.io.atlas import read_atlas
 from eutely.io.pins import read_pins
 from eutely.io.tables import write_table
@@ -102,16 +101,14 @@ def curated(folder: Path = Path("annotated")) -> None:
     from eutely.curate.folder import open_material
 
     module.stamp = lambda: TIME
-    try:
-        session = module.Session(open_material(folder))
-        shown = session.cases[0].shown
-        if (shown.name, int(shown.ids[CORRECTED])) not in read_pins(folder / "pins.csv"):
-            session.correct(0, {CORRECTED: 5}, session.revision)
-            Path("../acknowledged").touch()
-        session.close()
-    except EutelyError as error:  # as the command line ends
-        print(f"error: {error}")
-        raise SystemExit(2) from None
+    session = module.Session(open_material(folder))
+    shown = session.cases[0].shown
+    pins = folder / "pins.csv"
+    known = read_pins(pins) if pins.exists() else {}
+    if (shown.name, int(shown.ids[CORRECTED])) not in known:
+        session.correct(0, {CORRECTED: 5}, session.revision)
+        Path("../acknowledged").touch()
+    session.close()
 
 
 CORRECTED = 3
@@ -205,10 +202,9 @@ def lost(found: Files, before: Files, after: Files) -> list[str]:
         if b"Checked by Ann" in content and content not in found.values()
     ]
     wrong += [f"{name} is gone" for name in before if name in after and name not in found]
-    table = found.get(
-        "annotated/pins.csv", b"surely" if "annotated/pins.csv" not in before else b""
-    )
-    return wrong if b"surely" in table else [*wrong, "a column of pins is lost"]
+    pins = "annotated/pins.csv"
+    kept = b"surely" not in before.get(pins, b"") or b"surely" in found.get(pins, b"")
+    return wrong if kept else [*wrong, "a column of pins is lost"]
 
 
 def check(command: Command, folder: Path, before: Files, whole: Files, ended: Ended) -> list[str]:
@@ -254,27 +250,51 @@ def manifest_files(whole: Files, name: str) -> list[str]:
 
 
 def survey(folder: Path, chosen: Iterable[str] = (), every: int = 1) -> list[dict[str, object]]:
-    """Disturb the chosen commands, or all, at each ``every``-th use; return a row for each."""
+    """Disturb the chosen commands, or all, at each ``every``-th use; return their rows."""
     place = folder.resolve() / "place"
     begin(place)
     rows: list[dict[str, object]] = []
+    left = set(chosen) or {command.name for command in COMMANDS}
     for command in COMMANDS:
         command.prepare(place)
-        before = files(place)
-        done = copied(place, folder / "done" / "copy")
         warm(command, copied(place, folder / "warm" / "copy"))
-        ended = run(command.work, done)
-        assert ended.code == 0, (command.name, ended.said)
-        assert command.holds(done), command.name
-        whole = files(done)
-        listed = manifest_of(done / command.folder).files
-        assert all(f"{command.folder}/{name}" in whole for name in listed), command.name
-        if not chosen or command.name in chosen:
-            for what in (KILL, FULL):
-                rows.append(disturbed(command, place, ended.uses, what, every, before, whole))
-                print(json.dumps(rows[-1]), flush=True)
-        shutil.rmtree(place)
-        shutil.copytree(done, place)
+        rows += commanded(command, place, every if command.name in left else 0)
+        left.discard(command.name)
+        if not left:
+            break
+        copied(place.parent / "done" / "copy", place)
+    return rows
+
+
+def commanded(command: Command, place: Path, every: int = 1) -> list[dict[str, object]]:
+    """Run a command in a copy of ``place``, done/copy beside it; then disturb it in others.
+
+    Parameters
+    ----------
+    command
+        whose work is done in child processes.
+    place
+        what is there before.
+    every
+        which uses are disturbed: each n-th one; 0 for none.
+
+    Returns
+    -------
+    rows
+        one for each kind of disturbance.
+    """
+    before = files(place)
+    done = copied(place, place.parent / "done" / "copy")
+    ended = run(command.work, done)
+    assert ended.code == 0, (command.name, ended.said)
+    assert command.holds(done), command.name
+    whole = files(done)
+    listed = manifest_of(done / command.folder).files
+    assert all(f"{command.folder}/{name}" in whole for name in listed), command.name
+    rows = []
+    for what in (KILL, FULL) if every else ():
+        rows.append(disturbed(command, place, ended.uses, what, every, before, whole))
+        print(json.dumps(rows[-1]), flush=True)
     return rows
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from eutely.errors import EutelyError
+
 KILL, FULL = "SIGKILL", "no space"
 
 MOVES = ("rename", "replace")
@@ -55,6 +57,9 @@ def run(work: Callable[[], object], folder: Path, place: int = 0, what: str = KI
             code = 0
         except SystemExit as stopped:
             code = stopped.code if isinstance(stopped.code, int) else 0
+        except EutelyError as error:  # as the command line ends
+            print(f"error: {error}")
+            code = 2
         except BaseException:  # noqa: BLE001  # a traceback is what is looked for
             traceback.print_exc()
         finally:
@@ -73,6 +78,7 @@ def _redirect(said: Path) -> None:
     number = os.open(said, _NEW, 0o666)
     os.dup2(number, 1)
     os.dup2(number, 2)
+    sys.stdout, sys.stderr = (os.fdopen(each, "w", closefd=False) for each in (1, 2))
 
 
 def _disturb(folder: Path, place: int, what: str, counted: int) -> None:
