@@ -65,6 +65,7 @@ next: eutely name new NAMED_SPECIMENS
     "annotate run worms/worm001.csv -o out -j 1": """\
 30 of 30 nuclei of 1 specimen have a cell, 30 of them with confidence 0.9 or
 more; look first at out/report.html
+next: eutely curate out
 """,
     "check worms": """\
 specimen  nuclei  named      x      y      z  neighbour  radius  head    margin
