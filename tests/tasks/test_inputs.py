@@ -197,6 +197,8 @@ MISUSES: dict[str, Callable[[], object]] = {
     "found int": lambda: eutely.annotate(L1, [5]),
     "auto, as-is, mirrored": lambda: eutely.annotate(L1, COHORT, handedness="left"),
     "workers is 2.5": lambda: eutely.annotate(L1, COHORT, workers=2.5),
+    "progress is True": lambda: eutely.annotate(L1, COHORT, progress=True),
+    "progress is 5": lambda: eutely.build(COHORT, progress=5),
     "pins: expected a table": lambda: eutely.annotate(L1, COHORT, pins=5),
     "pins: 'a'": lambda: eutely.annotate(L1, COHORT, pins={"a": "b"}),
     "cannot read nowhere.csv": lambda: eutely.annotate(L1, COHORT, pins="nowhere.csv"),

@@ -122,6 +122,7 @@ def annotate(
     progress
         callback for long-running work; specimens of a series are counted twice.
     """
+    inputs.check_progress(progress)
     atlas, specimens = inputs.the_atlas(atlas), inputs.the_specimens(specimens)
     given = pins_of_specimens(inputs.the_pins(pins) or {}, specimens)
     said, lacking = features_told(atlas.features, specimens)

@@ -198,6 +198,7 @@ def build(
     Built
         ``.atlas`` is the atlas; the same bytes for the same specimens, settings and seed.
     """
+    inputs.check_progress(progress)
     settings, pins = inputs.the_config(config), inputs.the_pins(pins)
     if supervised:
         settings = settings.model_copy(update={"method": "named"})

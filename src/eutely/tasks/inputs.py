@@ -172,6 +172,15 @@ def the_pins(given: GivenPins | None) -> Pins | None:
     )
 
 
+def check_progress(progress: object) -> None:
+    """Raise an error unless progress can be told."""
+    if not callable(progress):
+        raise EutelyError(
+            f"progress is {progress!r}; give a function of (what, done, total, note), or leave it "
+            "out"
+        )
+
+
 def check_seed(seed: object) -> None:
     """Raise an error unless a seed can be one."""
     expect_whole("seed", seed)
