@@ -4,19 +4,30 @@ Blocks in one page share their variables. A block with a title is a file that ne
 eutely; it is only compiled. The tutorial runs first; other pages run in a copy of its folder.
 """
 
+import json
 import re
 import shlex
 import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import tifffile
 from typer.testing import CliRunner
 
 import eutely
 from eutely.cli import app
 from eutely.io.tables import write_table
+from eutely.io.volumes import write_volume
+from eutely.simulation.volume import draw
+from toy_heads import head
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]}
@@ -78,6 +89,85 @@ def test_the_readme_runs_and_leaves_a_named_atlas(
     assert len(variables["annotation"]) == 60
 
 
+def test_a_neuropal_laboratory_gets_from_file_to_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command of the page, in its order, on a simulated head; curate is opened and ended."""
+    monkeypatch.chdir(tmp_path)
+    worm = head("worm", seed=4, lying=True)
+    write_table(worm, Path("worm.csv"))
+    size = (0.5, 0.5, 0.8)
+    labels, _ = draw(worm, size)
+    write_volume(labels, "worm.tif", size)
+    image = np.array([[0, *worm.features[key]] for key in "RGB"])[:, labels] + 600
+    tifffile.imwrite("worm_raw.tif", image.transpose(1, 0, 2, 3).astype(np.uint16), imagej=True)
+    page = PAGES["neuropal"].read_text(encoding="utf-8")
+    Path("about.toml").write_text(page.split("```toml\n")[1].split("```")[0])
+    commands = [line for kind, _, text in blocks_of("neuropal") if kind == "sh"
+                for line in text.strip().splitlines()]  # fmt: skip
+    assert [line.split()[1] for line in commands] == [
+        "check", "check", "annotate", "annotate", "curate", "export", "export", "export",
+        "annotate", "evaluate",
+    ]  # fmt: skip
+    for line in commands:
+        words = shlex.split(line)[1:]
+        if words[0] == "curate":
+            settle_one(words)
+            continue
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, f"{line}\n{result.output}\n{result.exception!r}"
+        if words[0] == "check":
+            assert all(f"atlas: {key}" in result.output for key in "RGB")
+    assert json.loads(Path("accuracy.json").read_text())["accuracy"]["mean"] > 0.9
+    for made in ("annotations.xlsx", "annotations.csv", "worm.nwb"):
+        assert Path("named-image", "export", made).exists()
+    assert Path("heads.cells.h5ad").exists()
+    table = pd.read_csv("named-image/export/worm.csv", keep_default_na=False)
+    assert table["name"][0] == ""  # as it was corrected
+    again = pd.read_csv("again/worm.csv", keep_default_na=False)
+    assert (again["name"] == table["name"]).mean() > 0.95
+    (code,) = (text for kind, _, text in blocks_of("neuropal") if kind == "python")
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    assert (scope["table"]["confidence"] > 0.9).sum() > 50
+
+
+def settle_one(words: list[str]) -> None:
+    """Open a curation as a user does, say that the first nucleus is no cell, and end it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from eutely.cli import main; main()", *words, "--no-browser"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+
+    def ask(path: str, told: object = None) -> Any:
+        body = None if told is None else json.dumps(told).encode()
+        request = urllib.request.Request(address + path, body, {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    end = time.monotonic() + 120
+    while not ask("specimens")["specimens"]:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    state = ask("specimens/0")
+    planes = ask("specimens/0/slices/0")
+    assert [channel["name"] for channel in planes["channels"]] == ["R", "G", "B"]
+    ask("specimens/0/correct", {"cells": [[0, -1]], "seen": state["revision"]})
+    process.send_signal(signal.SIGINT)
+    line, _ = process.communicate(timeout=120)
+    assert "1 change saved" in line
+
+
+def test_figures_of_the_neuropal_page_come_from_a_run() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "routes.json").read_text())
+    page = PAGES["neuropal"].read_text(encoding="utf-8")
+    shown = re.findall(r"^\| [^|]+ \| ([0-9.]+)% \|$", page, re.M)
+    assert shown == [f"{100 * value:.1f}" for value in results["mean"].values()]
+    assert f"mean of {results['heads']} heads" in page
+
+
 CARD = re.compile(r"`(eutely [a-z][^`]*|annotations = eutely[^`]*)`")
 
 
@@ -124,7 +214,8 @@ def drawn_from(known: str, name: str) -> eutely.Specimen:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page not in ("tutorial", "README") and blocks_of(page)]
+    "page",
+    [page for page in PAGES if page not in ("tutorial", "README", "neuropal") and blocks_of(page)],
 )
 def test_every_block_runs(
     page: str,

@@ -34,14 +34,15 @@ function drawScene() {
   for (let cell = 0; cell < cells.count; cell++) {
     const near = cell === chosen || others.includes(cell);
     const own = paint.value === "own" && cells.colours;
-    tints.set([...(own ? rgb(cells.colours, cell) : hues[cell]), near ? 1 : desk.row >= 0 || !beside ? 0.25 : 0.7], 4 * cell);
+    tints.set([...(own ? rgb(cells.colours, cell) : hues[cell]), near ? 1 : own ? 0.6 : desk.row >= 0 || !beside ? 0.25 : 0.7], 4 * cell);
   }
   const size = (0.24 * data.spacing) ** 2;
   for (let row = 0; row < count; row++) {
     const body = cells.count + row;
     places.set([...desk.places.subarray(3 * row, 3 * row + 3), beside ? -0.5 : 0], 4 * body);
     forms.set([size, 0, 0, size, 0, size], 6 * body);
-    tints.set([...tint(row), desk.row < 0 || row === desk.row ? 1 : 0.55], 4 * body);
+    const clear = desk.row < 0 || row === desk.row || paint.value === "own";  // colours are to be compared
+    tints.set([...tint(row), clear ? 1 : 0.55], 4 * body);
   }
   const ends = [], inks = [];
   const line = (row, cell, colour, alpha) => {
