@@ -22,8 +22,6 @@ from eutely.cli import app
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "eutely"
 
-EXE = ".exe" if os.name == "nt" else ""
-
 
 def run(*words: str | Path, at: Path, **more: str) -> str:
     """Return what a program prints; without the paths and settings of this process."""
@@ -72,6 +70,7 @@ def test_the_sdist_builds_the_same_wheel(built: Path, wheel: Path, tmp_path: Pat
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, filter="data")
     (tree,) = tmp_path.iterdir()
+    assert (tree / "SECURITY.md").read_bytes() == (ROOT / "SECURITY.md").read_bytes()
     for name in ("README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "docs/index.md", "run.py",
                  "tests/test_package.py", "benchmarks/README.md"):  # fmt: skip
         assert (tree / name).is_file() or not (ROOT / name).exists(), name
@@ -94,10 +93,10 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("fresh") / "env"
     venv.create(place, with_pip=False)
     programs = place / ("Scripts" if os.name == "nt" else "bin")
-    run(sys.executable, "-m", "pip", "--python", programs / f"python{EXE}", "install", "--no-deps",
+    run(sys.executable, "-m", "pip", "--python", programs / "python", "install", "--no-deps",
         "--no-index", "--quiet", wheel, at=place)  # fmt: skip
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    own = Path(run(programs / f"python{EXE}", "-c", code, at=place).strip())
+    own = Path(run(programs / "python", "-c", code, at=place).strip())
     needed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     # Paths of such a file are added, files like it in them are not read: no editable installation.
     (own / "needed.pth").write_text("\n".join(sorted(needed)) + "\n", encoding="utf-8")
@@ -113,12 +112,12 @@ assert home.is_relative_to(Path(sys.prefix).resolve()), home
 print(eutely.__version__, len(eutely.Atlas.load("celegans-l1")))
 """
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    assert run(fresh / f"python{EXE}", "-c", code, at=tmp_path) == f"{version} 558\n"
-    run(fresh / f"eutely{EXE}", "view", "celegans-l1", "--no-open", "-o", "page", at=tmp_path)
+    assert run(fresh / "python", "-c", code, at=tmp_path) == f"{version} 558\n"
+    run(fresh / "eutely", "view", "celegans-l1", "--no-open", "-o", "page", at=tmp_path)
     page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     assert "An atlas of 558 cells" in page
-    assert run(fresh / f"eutely{EXE}", "--version", at=tmp_path) == f"eutely {version}\n"
-    said = run(fresh / f"eutely{EXE}", "doctor", at=tmp_path)
+    assert run(fresh / "eutely", "--version", at=tmp_path) == f"eutely {version}\n"
+    said = run(fresh / "eutely", "doctor", at=tmp_path)
     assert "celegans-l1" in said
     assert str(tmp_path.home()) not in said
 
