@@ -2,10 +2,11 @@
 
 Seeds of every format are made with the library that owns the format. Most inputs are seeds with
 flipped bits, absurd numbers, cuts, surplus data or lost files; every fourth is a hostile structure.
-Each is read in a process with limits of memory (2 GB) and time (20 s). What is read must be the
-seed's content, come with a warning, or agree with a second reader of the format.
+Each is read in a process with limits of memory (half more than the budget of 400 MB) and time
+(20 s). What is read must be the seed's content, come with a warning, or agree with a second reader
+of the format.
 
-Run: python benchmarks/fuzz.py --inputs 5000 --seed 11
+Run: python benchmarks/fuzz.py --inputs 10000 --seed 11
 """
 
 import argparse
@@ -42,10 +43,10 @@ SECONDS = 20.0
 START = 300.0
 """Time for a process to start, which may compile."""
 
-MEMORY = "1GB"
+MEMORY = "400MB"
 """The budget that the readers are given, see `eutely.io.limits`."""
 
-FULL, LEAST = 5000, 500
+FULL, LEAST = 10000, 500
 """Inputs of a full run, and inputs of each format in it, at least."""
 
 HOSTILE = 0.25
@@ -202,7 +203,7 @@ def table(results: Sequence[Result]) -> dict[str, dict[str, int]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--inputs", type=int, default=5000)
+    parser.add_argument("--inputs", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--formats", default=",".join(SEEDS))

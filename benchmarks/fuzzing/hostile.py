@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fuzzing import others
+
 Random = np.random.Generator
 
 
@@ -406,5 +408,6 @@ MAKERS: dict[str, tuple[Maker, ...]] = {
     "nwb": (_odd_nwb,),
     "programs": (_odd_program,),
     "run": (_odd_record,),
+    **others.HOSTILE,
 }
 """Ways to make a hostile file, by format."""

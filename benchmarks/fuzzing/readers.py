@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fuzzing import others
 from fuzzing.seeds import SIZE, labels
 
 LARGEST = 2**24
@@ -23,8 +24,10 @@ Content = dict[str, Any]
 
 def read_eutely(kind: str, path: Path) -> Content:
     """Read a file as the commands do."""
-    if kind in {"tiff", "zarr", "hdf5", "nrrd"}:
-        return _volume(path)
+    if kind in {"tiff", "zarr", "hdf5", "nrrd", "npy"}:
+        return _volume(path, SIZE if kind == "npy" else None)
+    if kind in {"matlab", "exported", "lists", "settings"}:
+        return others.read_other(kind, path)
     if kind == "image":
         return _image(path)
     if kind == "dd":
@@ -40,13 +43,13 @@ def read_eutely(kind: str, path: Path) -> Content:
     return {"ids": specimen.ids, "centroids": specimen.centroids}
 
 
-def _volume(path: Path) -> Content:
+def _volume(path: Path, voxel_size: tuple[float, float, float] | None) -> Content:
     from eutely.io.read import read
     from eutely.io.volumes import open_volume
 
-    (specimen,) = read(path)
+    (specimen,) = read(path, voxel_size=voxel_size)
     content: Content = {"ids": specimen.ids}
-    with open_volume(path) as volume:
+    with open_volume(path, voxel_size) as volume:
         if math.prod(volume.shape) <= LARGEST:
             labels = np.zeros(volume.shape, dtype=np.int64)
             for block, (z, y, x) in volume.blocks():
@@ -151,10 +154,14 @@ def _run(path: Path) -> Content:
 
 def read_again(kind: str, path: Path) -> Content:
     """Read a file with another reader of its format; any error means that it refuses."""
+    if kind in {"matlab", "exported", "lists", "settings"}:
+        return others.read_other_again(kind, path)
     readers = {"tiff": _tiff_by_pillow, "zarr": _zarr_by_hand, "hdf5": _hdf5_at_once,
                "nrrd": _nrrd_by_pynrrd, "dd": _dd_by_hand, "atlas": _atlas_by_h5py,
                "csv": _csv_by_hand, "parquet": _parquet_by_pandas,
-               "image": _image_at_once, "nwb": _nwb_by_h5py, "points": _points_by_hand}  # fmt: skip
+               "image": _image_at_once, "nwb": _nwb_by_h5py, "points": _points_by_hand,
+               "excel": others.excel_by_openpyxl, "programs": others.programs_by_hand,
+               "npy": lambda path: {"labels": np.load(path).astype(np.int64)}}  # fmt: skip
     return readers[kind](path)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing import programs
+from fuzzing import others, programs
 
 SIZE = (0.1, 0.2, 0.5)
 """Voxel size of the seeds, x, y, z."""
@@ -261,6 +261,21 @@ def _nwb(folder: Path) -> None:
     (folder / "worm.nwb").write_bytes(lzma.decompress(packed.read_bytes()))
 
 
+def _array(name: str, order: str) -> Seed:
+    def write(folder: Path) -> None:
+        np.save(folder / name, np.asarray(labels(), order=order))
+
+    return Seed(name, write)
+
+
+def _text(name: str, text: str) -> Seed:
+    return Seed(name, lambda folder: (folder / name).write_text(text, encoding="utf-8") and None)
+
+
+def _matlab(name: str, packed: bool) -> Seed:
+    return Seed(name, lambda folder: others.matlab(folder / name, packed))
+
+
 def record() -> Any:
     """Return what the seed of a run folder holds."""
     from eutely.record import Record
@@ -318,5 +333,11 @@ SEEDS: dict[str, list[Seed]] = {
     "nwb": [Seed("worm.nwb", _nwb)],
     "programs": [_program(name) for name in programs.FILES],
     "run": [Seed("run", _run, True)],
+    "matlab": [_matlab("packed.mat", True), _matlab("plain.mat", False)],
+    "excel": [Seed("worm.xlsx", lambda folder: others.excel(folder / "worm.xlsx"))],
+    "npy": [_array("worm.npy", "C"), _array("turned.npy", "F")],
+    "exported": [Seed("exported", lambda folder: others.exported(folder / "exported", atlas()))],
+    "lists": [_text(name, text) for name, text in others.LISTS.items()],
+    "settings": [_text("settings.toml", others.SETTINGS)],
 }  # fmt: skip
 """Seeds by format."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from fuzzing.readers import Content, read_again, read_eutely, same
 
-MOST = 2 * 2**30
-"""Bytes of memory that reading a file may take; more is a fault."""
+MOST = 600 * 10**6
+"""Bytes of memory that reading a file may take, half more than the budget; more is a fault."""
 
 ROOM = 2**30
 """Bytes of address space beyond that, before the system says no."""

@@ -65,9 +65,16 @@ def expect_number(what: str, value: object, error: type[EutelyError] = EutelyErr
         raise error(f"{what} is {value!r}; give a number")
 
 
+LONGEST_NAME = 1000
+"""Characters of a name at most: more are a mistake, and take memory in every table."""
+
+
 def check_texts(texts: Sequence[str], what: str, error: type[EutelyError]) -> None:
-    """Raise ``error`` if one of the texts cannot be written to a file: undecodable bytes, NUL."""
-    joined = "".join(texts)
+    """Raise ``error`` if a text cannot be a name: undecodable bytes, NUL, far too long."""
+    longest = max(texts, key=len, default="")
+    if len(longest) > LONGEST_NAME:
+        raise error(f"{what} has {len(longest)} characters ({longest[:20]!a}...); shorten it")
+    joined = "".join({*texts})  # many may share a long one
     if "\0" not in joined and (joined.isascii() or _encodable(joined)):
         return
     bad = next(text for text in texts if "\0" in text or not _encodable(text))

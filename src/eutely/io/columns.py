@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.limits import check_memory, check_regular
+from eutely.io.limits import check_memory, check_regular, open_zip
 from eutely.io.text import MEMORY, numbers, read_text, short
 
 if TYPE_CHECKING:
@@ -168,11 +168,17 @@ def _parquet(path: Path) -> Columns:
     check_regular(path)
     fields = {}
     try:
-        size = pyarrow.parquet.read_metadata(path)
-        check_memory(path, FIELD * size.num_rows * size.num_columns, "the table")
-        table = pyarrow.parquet.read_table(path)
+        with pyarrow.parquet.ParquetFile(path) as file:
+            size, schema = file.metadata, file.schema_arrow
+        groups = [size.row_group(number) for number in range(size.num_row_groups)]
+        need = FIELD * size.num_rows * size.num_columns + sum(g.total_byte_size for g in groups)
+        check_memory(path, need, "the table")
+        # A text that is stored once for many rows is kept once.
+        texts = [field.name for field in schema if pyarrow.types.is_string(field.type)
+                 or pyarrow.types.is_binary(field.type)]  # fmt: skip
+        table = pyarrow.parquet.read_table(path, read_dictionary=texts)
         for key, column in zip(table.column_names, table.columns, strict=True):
-            values = column.to_pylist()
+            values = [value for chunk in column.chunks for value in _values(chunk)]
             if pyarrow.types.is_floating(column.type):
                 _refuse_rounded(path, key, values)
             fields[key] = ["" if value is None else str(value) for value in values]
@@ -204,6 +210,16 @@ def columns_of(frame: pd.DataFrame, path: Path) -> Columns:
     return Columns(path, _unique(path, keys, columns), range(1, len(frame) + 1))
 
 
+def _values(chunk: Any) -> list[Any]:
+    """Return the values of a part of a column; those of a dictionary are shared."""
+    import pyarrow
+
+    if not pyarrow.types.is_dictionary(chunk.type):
+        return list(chunk.to_pylist())
+    values = chunk.dictionary.to_pylist()
+    return [None if at is None else values[at] for at in chunk.indices.to_pylist()]
+
+
 def _excel(path: Path) -> Columns:
     """Read the first sheet of an Excel workbook that is not empty."""
     try:
@@ -225,17 +241,19 @@ def _excel(path: Path) -> Columns:
         zlib.error,
     )
     try:
-        with zipfile.ZipFile(path) as parts:
+        with open_zip(path) as parts:
             unpacked = sum(part.file_size for part in parts.infolist())
             check_memory(path, MEMORY * unpacked, "the workbook")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
             for sheet in book.worksheets:
-                rows = [
-                    (line, row)
-                    for line, row in enumerate(sheet.iter_rows(values_only=True), start=1)
-                    if any(value is not None for value in row)
-                ]
+                rows, cells = [], 0
+                sheet.reset_dimensions()  # what it declares would be filled up
+                for line, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+                    if row.count(None) < len(row):
+                        rows.append((line, row))
+                        cells += len(row)
+                        check_memory(path, 8 * cells, "the rows of the sheet")
                 if rows:
                     if len(book.worksheets) > 1:
                         log.info("%s: sheet '%s' is read, no other", path, sheet.title)

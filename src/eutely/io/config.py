@@ -34,7 +34,7 @@ def load_config(
             given = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except ValueError as error:  # also of text that is no UTF-8, and of endless numbers
             raise ReadError(
                 f"{path} is not TOML: {error}; 'eutely config' prints an example"
             ) from error

@@ -7,6 +7,8 @@ A problem is a line ``p N0 N1 A E``, then A lines ``a ID LEFT RIGHT COST`` and E
 
 import lzma
 from collections.abc import Iterator, Sequence
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from eutely.arrays import pair_list
 from eutely.errors import ProblemError, ReadError
 from eutely.io.dd_begin import EARLY, NONE, UNKNOWN, XZ
-from eutely.io.limits import PIECE, budget, check_memory, check_regular
+from eutely.io.limits import Unpacked, budget, check_memory, check_regular
 from eutely.io.whole import new_file, new_text, whole
 from eutely.kernel import inner, kernel
 from eutely.problem import PairProblem
@@ -81,21 +83,13 @@ def read_dd(path: Path) -> Pairs:
 
 def _unpacked(path: Path, data: bytes) -> bytes:
     """Return the text of a compressed file; too much of it is a ReadError, before it is there."""
-    parts: list[bytes] = []
-    total = 0
-    while data:
-        # The file also declares the memory that unpacking takes.
-        stream = lzma.LZMADecompressor(memlimit=max(budget(), 2**26))
-        while not stream.eof:
-            if stream.needs_input and not data:
-                raise EOFError("the compressed data are cut off")
-            part = stream.decompress(data, PIECE)
-            data = b""
-            total += len(part)
-            check_memory(path, MEMORY * total, "a problem of this size")
-            parts.append(part)
-        data = stream.unused_data.lstrip(b"\0")
-    return b"".join(parts)
+
+    def check(total: int) -> None:
+        check_memory(path, MEMORY * total, "a problem of this size")
+
+    # The file also declares the memory that unpacking takes.
+    new = partial(lzma.LZMADecompressor, memlimit=max(budget(), 2**26))
+    return b"".join(Unpacked(BytesIO(data), new, check).pieces())
 
 
 def _check_heads(path: Path, heads: Sequence[Sequence[int]], size: int) -> None:

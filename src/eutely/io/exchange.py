@@ -122,7 +122,8 @@ def read_exported(folder: Path) -> Atlas:
         values["neighbours"] = _array(pairs, "neighbour", (), (), "neighbours").reshape(m, k)
         values["predictors"] = _array(pairs, "predictor_", (3, 3), (), "").reshape(m, k, 3, 3)
         atlas = Atlas(**values)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError,
+            ArithmeticError) as error:  # fmt: skip
         raise ReadError(f"{folder}: not an exported atlas ({error}); export it again") from error
     except AtlasError as error:
         raise ReadError(f"{folder}: {error}") from error

@@ -7,9 +7,12 @@ import math
 import os
 import re
 import stat
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from eutely.errors import ConfigError, ReadError
 
@@ -33,6 +36,12 @@ DEFLATE = 1032
 
 PIECE = 2**20
 """Bytes that are unpacked at once to count them."""
+
+ENTRY = 16
+"""Bytes of memory that a byte of the directory of a ZIP archive takes."""
+
+DIRECTORY = (b"PK\x05\x06", 12, 22 + 2**16)
+"""Where a ZIP archive tells the size of its directory: after this mark, within these last bytes."""
 
 CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where Linux tells the limit of a container."""
@@ -177,3 +186,80 @@ def counted(data: bytes, decompressor: Any, most: float = math.inf) -> int:
         if total > most or decompressor.eof or not piece:
             return total
         data = getattr(decompressor, "unconsumed_tail", b"")
+
+
+class Unpacked:
+    """Bytes of a compressed file as they come; what is cut off or follows the end is an error.
+
+    Parameters
+    ----------
+    file
+        with the compressed bytes, at the first.
+    decompressor
+        function that returns a new decompressor with ``decompress(data, max_length)``.
+    check
+        called with the number of bytes so far, to refuse too many.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        decompressor: Callable[[], Any],
+        check: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self.file = file
+        self.new = decompressor
+        self.check = check
+        self.current = decompressor()
+        self.waiting = b""
+        self.total = 0
+
+    def read(self, count: int) -> bytes:
+        """Return ``count`` bytes, or fewer at the end."""
+        parts = []
+        while count > 0:
+            if self.current.eof:
+                self.waiting = self.current.unused_data.lstrip(b"\0") or self.file.read(PIECE)
+                if not self.waiting.strip(b"\0"):  # archives may be padded
+                    break
+                self.current = self.new()
+            if not self.waiting and getattr(self.current, "needs_input", True):
+                self.waiting = self.file.read(PIECE)
+                if not self.waiting:
+                    raise EOFError("the compressed data are cut off")
+            part = self.current.decompress(self.waiting, min(count, PIECE))
+            self.waiting = getattr(self.current, "unconsumed_tail", b"")
+            parts.append(part)
+            count -= len(part)
+            self.total += len(part)
+            self.check(self.total)
+        return b"".join(parts)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield all bytes, piece by piece."""
+        while piece := self.read(PIECE):
+            yield piece
+
+
+@contextmanager
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a ZIP archive whose entries are stored or deflated: others unpack without bounds.
+
+    An entry that is read unpacks to the size that it declares and no more; check these sizes.
+    """
+    mark, offset, tail = DIRECTORY
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - tail))
+        end = file.read(tail)
+    at = end.rfind(mark)
+    if at >= 0:
+        declared = int.from_bytes(end[at + offset : at + offset + 4], "little")
+        check_memory(path, ENTRY * min(declared, size), "the list of entries")
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ReadError(
+                    f"{path}: {ascii(entry.filename)[1:-1]} is not packed by deflate; pack it again"
+                )
+        yield archive

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.limits import check_memory, check_regular
+from eutely.io.limits import Unpacked, check_memory, check_regular
 from eutely.io.tables import read_table
 from eutely.io.volumes.volume import BROKEN
 from eutely.specimen import MICROMETRE, Specimen
@@ -22,8 +26,12 @@ COLOURS = ("R", "G", "B", "W")
 SPREADS = ("sx", "sy", "sz")
 """Columns of a table with the standard deviations along x, y, z."""
 
-MATLAB = 20
-"""Bytes of memory that a byte of a MATLAB file may unpack to, and what is allowed for more."""
+MATLAB = 10
+"""Bytes of memory that an unpacked byte of a MATLAB file takes, once cells and structures are
+objects and numbers are of 8 bytes."""
+
+MATRIX, COMPRESSED, SPARSE, DEEPEST = 14, 15, 5, 30
+"""Kinds of elements of a MATLAB file, the class of sparse arrays, and the most levels of cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +90,8 @@ def _neuropal(path: Path, part: str) -> Means:
     from scipy.io.matlab import MatReadError
 
     check_regular(path)
-    check_memory(path, MATLAB * path.stat().st_size, "the file")
     try:
+        _check_matlab(path)
         content: Any = loadmat(path, simplify_cells=True, variable_names=["atlas"])["atlas"]
         parts = [key for key, value in content.items() if isinstance(value, dict) and "N" in value]
         if part not in parts:
@@ -97,7 +105,7 @@ def _neuropal(path: Path, part: str) -> Means:
             raise ValueError(f"{len(names)} names, means {means.shape}, covariances {sigma.shape}")
     except NotImplementedError as error:
         raise ReadError(f"{path}: MATLAB 7.3; save it with -v7") from error
-    except (*BROKEN, MatReadError) as error:
+    except (*BROKEN, MatReadError, NameError) as error:  # SciPy's own, of a damaged array
         raise ReadError(
             f"{path}: not a statistical atlas of NeuroPAL_ID ({error}); give its file atlas_*.mat, "
             "or a table with the columns name, x, y, z"
@@ -108,3 +116,54 @@ def _neuropal(path: Path, part: str) -> Means:
     )
     about = {"organism": "C. elegans", "body part": part, "imaging": "NeuroPAL"}
     return Means(specimen, np.moveaxis(sigma[:3, :3], 2, 0), about)
+
+
+def _check_matlab(path: Path) -> None:
+    """Raise if a MATLAB file (5 to 7.2) unpacks to too much, or declares more than there is."""
+    with path.open("rb") as file:
+        head = file.read(128)
+        order = {b"IM": "<", b"MI": ">"}.get(head[126:])
+        if order is None:
+            raise ValueError("no file of MATLAB 5 to 7.2")
+        if head[124:126] in (b"\x00\x02", b"\x02\x00"):
+            raise NotImplementedError
+        total = 0
+
+        def check(count: int) -> None:
+            check_memory(path, MATLAB * (total + count), "what the file unpacks to")
+
+        while len(tag := file.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}II", tag)
+            check(0 if kind == COMPRESSED else size)
+            data = file.read(size)
+            if len(data) < size:
+                raise EOFError("the file is cut off")
+            if kind == COMPRESSED:
+                data = b"".join(Unpacked(BytesIO(data), zlib.decompressobj, check).pieces())
+            else:
+                data = tag + data
+            total += len(data)
+            _check_arrays(data, order, 0, len(data))
+
+
+def _check_arrays(data: bytes, order: str, at: int, end: int, level: int = 0) -> None:
+    """Raise a ValueError if an array, or one in its cells, has more entries than bytes."""
+    if level > DEEPEST:
+        raise ValueError("cells in cells in cells")
+    while at + 8 <= end:
+        kind, size = struct.unpack_from(f"{order}II", data, at)
+        begin, at = at + 8, at + 8 + (size + -size % 8)
+        if kind >> 16:  # a small element: kind, size and up to 4 bytes
+            at = begin
+            continue
+        if begin + size > end:
+            raise ValueError("an element goes beyond the end")
+        if kind == MATRIX and size >= 24:
+            what, count = struct.unpack_from(f"{order}8xI8xI", data, begin)
+            number = min(count, size - 24) // 4
+            sides = struct.unpack_from(f"{order}{number}i", data, begin + 24)
+            if min(sides, default=0) < 0:
+                raise ValueError("an array of negative length")
+            if what & 0xFF != SPARSE and math.prod(sides) > size:
+                raise ValueError(f"an array of {math.prod(sides)} entries in {size} bytes")
+            _check_arrays(data, order, begin, begin + size, level + 1)

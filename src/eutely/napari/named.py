@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
 from eutely.io.annotations import COLUMNS
+from eutely.io.columns import read_columns
 from eutely.io.relabel import Colour, colour_of
+from eutely.io.text import whole_numbers
 
 REQUIRED = COLUMNS[:4]
 """Columns that a table of ``eutely annotate`` begins with; more may follow."""
@@ -93,15 +94,17 @@ def read_named(path: Path | str) -> Named:
         raise ReadError(
             f"{file}: not a table of eutely annotate; expected the columns {', '.join(REQUIRED)}"
         )
-    table = pd.read_csv(file, dtype=str, keep_default_na=False)
-    try:
-        ids = np.array([int(text) for text in table["id"]], dtype=np.int64)
-        confidence = np.array([float(text or "nan") for text in table["confidence"]])
-    except ValueError as error:
-        raise ReadError(f"{file}: {error}; expected a table of eutely annotate") from error
-    alternatives = table["alternatives"] if "alternatives" in table else [""] * len(table)
+    table = read_columns(file)
+    fields = table.fields
+    if not set(REQUIRED) <= set(fields):
+        raise ReadError(f"{file}: columns {table.found()}; expected {', '.join(REQUIRED)}")
+    ids = whole_numbers(fields["id"], "id", str(file), table.lines)
+    confidence = table.numbers("confidence")
+    if (confidence < 0).any() or (confidence > 1).any():
+        raise ReadError(f"{file}: a confidence that is no probability; annotate again")
+    alternatives = fields.get("alternatives", [""] * len(ids))
     names = [
         name or (f"cell {cell}" if cell else "")
-        for name, cell in zip(table["name"], table["cell"], strict=True)
+        for name, cell in zip(fields["name"], fields["cell"], strict=True)
     ]
     return Named(file.stem, ids, tuple(names), confidence, tuple(alternatives))

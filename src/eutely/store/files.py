@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def read_record(path: Path) -> Record:
     except (
         zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, TypeError,
         NotImplementedError, RuntimeError, OverflowError, MemoryError, struct.error, LookupError,
-        AttributeError, SyntaxError,
+        AttributeError, SyntaxError, TokenError,
     ) as error:  # fmt: skip
         raise ReadError(f"{path} is damaged ({type(error).__name__})") from error
     if not intact:

@@ -11,7 +11,7 @@ from xml.parsers import expat
 import numpy as np
 
 from eutely.errors import ReadError
-from eutely.io.limits import check_memory, check_regular
+from eutely.io.limits import check_memory, check_regular, open_zip
 from eutely.io.programs.recording import PLANES, Recording, VoxelSize
 from eutely.io.programs.rows import beginning, read_rows
 from eutely.io.text import MEMORY, numbers, read_text, whole_numbers
@@ -39,9 +39,9 @@ BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotIm
 def is_acetree(path: Path) -> bool:
     """Return whether a zip holds the nuclei of an embryo."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             return any(_ENTRY.fullmatch(name) for name in archive.namelist())
-    except BROKEN:
+    except (*BROKEN, ReadError):
         return False
 
 
@@ -54,7 +54,7 @@ def read_acetree(path: Path) -> Recording:
     check_regular(path)
     rows, lines, times = [], [], []
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             entries = [
                 (int(match["time"]), entry)
                 for entry in archive.infolist()

@@ -84,6 +84,10 @@ def _recording(path: Path, metadata: Mapping[str, Any]) -> Recording:
             if props[name]["values"].ndim == 1 and props[name]["values"].dtype.kind in "fiub"
         }
         radii = _numbers(path, radius, column(radius)) * sizes[0] if radius else None
+        lengths = {*map(len, (points, times, *features.values()))}
+        lengths |= {len(some) for some in (names, radii) if some is not None and len(some)}
+        if lengths != {len(ids)}:
+            raise ReadError(f"{path}: properties of {sorted(lengths)} nodes; write it again")
     except BROKEN as error:
         raise broken(path, error) from error
     return Recording(

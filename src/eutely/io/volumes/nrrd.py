@@ -4,7 +4,7 @@ import bz2
 import math
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.limits import DEFLATE, beside, check_regular, check_unpacked
+from eutely.io.limits import (
+    DEFLATE,
+    PIECE,
+    Unpacked,
+    beside,
+    check_regular,
+    check_unpacked,
+)  # fmt: skip
 from eutely.io.volumes.volume import (
     BROKEN,
     Volume,
@@ -58,9 +65,6 @@ _HEADER = 2**20
 
 _SKIP = 2**31
 """Largest number of bytes or lines between the header and the data."""
-
-_PIECE = 2**20
-"""Compressed bytes that are read at once."""
 
 
 @contextmanager
@@ -148,35 +152,6 @@ def _volume(path: Path, header: dict[str, Any], file: IO[bytes], start: int) -> 
     )
 
 
-class _Unpacked:
-    """Bytes of a compressed file; its checksum is verified, and surplus data are an error."""
-
-    def __init__(self, file: IO[bytes], decompressor: Callable[[], Any]) -> None:
-        self.file = file
-        self.new = decompressor
-        self.current = decompressor()
-        self.waiting = b""
-
-    def read(self, count: int) -> bytes:
-        """Return ``count`` bytes, or fewer at the end."""
-        parts = []
-        while count > 0:
-            if self.current.eof:
-                self.waiting = self.current.unused_data or self.file.read(_PIECE)
-                if not self.waiting:
-                    break
-                self.current = self.new()
-            if not self.waiting and getattr(self.current, "needs_input", True):
-                self.waiting = self.file.read(_PIECE)
-                if not self.waiting:
-                    raise EOFError("the compressed data are cut off")
-            part = self.current.decompress(self.waiting, count)
-            self.waiting = getattr(self.current, "unconsumed_tail", b"")
-            parts.append(part)
-            count -= len(part)
-        return b"".join(parts)
-
-
 def _stream(
     path: Path,
     header: dict[str, Any],
@@ -184,7 +159,7 @@ def _stream(
     start: int,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
-) -> "IO[bytes] | _Unpacked":
+) -> "IO[bytes] | Unpacked":
     """Return the stream of the voxels, at the first, after checks of what the header declares."""
     encoding = str(header.get("encoding", "raw")).lower()
     lines = int(header.get("line skip", header.get("lineskip", 0)))
@@ -208,17 +183,17 @@ def _stream(
     if encoding in {"gzip", "gz"}:
         if need > DEFLATE * end:
             raise ValueError(f"{end} bytes of gzip cannot hold {need}")
-        stream = _Unpacked(file, lambda: zlib.decompressobj(31))
+        stream = Unpacked(file, lambda: zlib.decompressobj(31))
     else:
         check_unpacked(path, need, end)
-        stream = _Unpacked(file, bz2.BZ2Decompressor)
+        stream = Unpacked(file, bz2.BZ2Decompressor)
     while skip > 0:
-        skip -= len(stream.read(min(skip, _PIECE))) or skip
+        skip -= len(stream.read(min(skip, PIECE))) or skip
     return stream
 
 
 def _parts(
-    stream: "IO[bytes] | _Unpacked", shape: tuple[int, ...], dtype: np.dtype[Any]
+    stream: "IO[bytes] | Unpacked", shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
     """Yield slabs in the order of the file."""
     for start, form in slabs(shape, dtype.itemsize):

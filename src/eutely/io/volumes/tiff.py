@@ -48,7 +48,7 @@ def open_tiff(path: Path) -> Iterator[Volume]:
             file = stack.enter_context(tifffile.TiffFile(path))
             volume = _volume(file, path, logged)
             logged.check()
-        except BROKEN as error:
+        except (*BROKEN, tifffile.TiffFileError) as error:
             raise broken(path, error) from error
         yield volume
 
@@ -89,6 +89,7 @@ def _volume(file: Any, path: Path, logged: _LoggedErrors) -> Volume:
     size, why = _voxel_size(file)
     shape = tuple(map(int, series.shape))
     bytes_of_page = series.keyframe.nbytes if series.dataoffset is None else 1
+    tile = math.prod(series.keyframe.chunks) * series.dtype.itemsize  # may exceed its page
     deep = math.prod(grid_steps(shape, series.dtype.itemsize)) * series.dtype.itemsize
     return Volume(
         path=str(path),
@@ -98,7 +99,7 @@ def _volume(file: Any, path: Path, logged: _LoggedErrors) -> Volume:
         voxel_size=size,
         parts=lambda: _checked_parts(file, series, path, logged),
         why_unknown=why,
-        part_bytes=max(bytes_of_page, deep),
+        part_bytes=max(bytes_of_page, tile, deep),
         channels=ome_channels(file.ome_metadata) if file.is_ome else (),
         named=not set("iqo") & set(series.axes.lower()),
     )
