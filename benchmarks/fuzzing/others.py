@@ -287,13 +287,13 @@ def odd_matlab(path: Path, random: Random) -> None:
     how = int(random.integers(6))
     content: dict[str, Any] = {"head": {"N": np.array(["a"], dtype=object), "model": {}}}
     if how == 0:
-        content["head"]["model"] = {"mu": np.zeros((2, 3)), "sigma": np.zeros(60_000_000)}
+        content["head"]["model"] = {"mu": np.zeros((2, 3)), "sigma": np.zeros(60_000_000, np.uint8)}
     elif how == 1:
         content["head"]["model"] = {"mu": csc_array((2**30, 3)), "sigma": np.zeros(1)}
     elif how == 2:
         content["head"]["model"] = {"mu": np.full((1, 3), np.nan), "sigma": np.zeros((3, 3, 1))}
     elif how == 3:
-        content["head"] = {"N": np.empty(300_000, dtype=object), "model": {}}
+        content["head"] = {"N": np.empty(20_000, dtype=object), "model": {}}
         content["head"]["N"][:] = ""
     elif how == 4:
         for _ in range(60):

@@ -284,4 +284,8 @@ def _equal(one: Any, other: Any) -> bool:
         return one.shape == other.shape and bool(
             np.allclose(one.astype(float), other.astype(float), rtol=1e-6, equal_nan=True)
         )
+    if isinstance(one, float) or isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-12)
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(map(_equal, one, other))
     return bool(one == other)

@@ -56,6 +56,11 @@ def test_an_array_of_matlab_cannot_declare_more_than_there_is(tmp_path: Path) ->
         path.write_bytes(data[:at] + value.to_bytes(4, "little") + data[at + 4 :])
         with pytest.raises(ReadError, match="not a statistical atlas"):
             read_means(path)
+    number = data.index((9).to_bytes(4, "little") + (112).to_bytes(4, "little"))
+    for kind in (0, 8, 14, 15):  # kinds of numbers that SciPy has not: it would crash
+        path.write_bytes(data[:number] + kind.to_bytes(4, "little") + data[number + 4 :])
+        with pytest.raises(ReadError, match="no kind of numbers"):
+            read_means(path)
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(ReadError, match="cut off"):
         read_means(path)

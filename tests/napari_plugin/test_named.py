@@ -47,7 +47,7 @@ def test_another_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="not a table of eutely annotate"):
         read_named(tmp_path / "nuclei.csv")
     (tmp_path / "bad.csv").write_text("id,cell,name,confidence\none,0,A,0.5\n")
-    with pytest.raises(ReadError, match="id is .one., expected a whole number"):
+    with pytest.raises(ReadError, match=r"id is .one., expected a whole number"):
         read_named(tmp_path / "bad.csv")
 
 

@@ -15,7 +15,7 @@ from eutely.errors import EutelyError, ReadError
 from eutely.execute import Progress, silent
 from eutely.io.annotations import ALL, check_names, write_annotations
 from eutely.io.pins import read_pins
-from eutely.io.read import read
+from eutely.io.read import read, voxel_triple
 from eutely.io.volumes.volume import VoxelSize
 from eutely.io.whole import remove, write_text
 from eutely.io.written import tables_in
@@ -205,9 +205,10 @@ def read_files(path: Path) -> Files:
         return Files(
             {name: (str(place[0]), str(place[1])) for name, place in values["volumes"].items()},
             {str(name): str(place) for name, place in values["images"].items()},
-            None if size is None else (float(size[0]), float(size[1]), float(size[2])),
+            voxel_triple(size),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+            RecursionError) as error:  # fmt: skip
         raise ReadError(f"{path} is damaged ({error}); delete it to go on without it") from error
 
 

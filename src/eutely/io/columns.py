@@ -182,7 +182,7 @@ def _parquet(path: Path) -> Columns:
             if pyarrow.types.is_floating(column.type):
                 _refuse_rounded(path, key, values)
             fields[key] = ["" if value is None else str(value) for value in values]
-    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, LookupError, OverflowError, pyarrow.ArrowException) as error:
         raise ReadError(
             f"cannot read {path} as Parquet: {_first_line(error)}; write it again"
         ) from error

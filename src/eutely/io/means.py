@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -30,8 +30,18 @@ MATLAB = 10
 """Bytes of memory that an unpacked byte of a MATLAB file takes, once cells and structures are
 objects and numbers are of 8 bytes."""
 
-MATRIX, COMPRESSED, SPARSE, DEEPEST = 14, 15, 5, 30
-"""Kinds of elements of a MATLAB file, the class of sparse arrays, and the most levels of cells."""
+MATRIX, COMPRESSED, NUMBERS = 14, 15, {1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18}
+"""Kinds of elements of a MATLAB file: arrays, compressed ones, and those that hold numbers."""
+
+HEAD = [6, 5, 1]
+"""Kinds of the first elements of an array: what it is, its shape and its name."""
+
+STRUCTURE, NESTED, PLAIN = 2, {1: [], 2: [5, 1]}, {4, *range(6, 16)}
+"""Classes of arrays: structures; those of arrays, cells too, with the kinds of their next elements;
+and those of characters and numbers."""
+
+DEEPEST = 30
+"""Levels of cells in cells at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,27 +153,53 @@ def _check_matlab(path: Path) -> None:
             else:
                 data = tag + data
             total += len(data)
-            _check_arrays(data, order, 0, len(data))
+            for what, begin, length in _elements(data, order, 0, len(data)):
+                if what == MATRIX:
+                    _check_arrays(data, order, (begin, length))
 
 
-def _check_arrays(data: bytes, order: str, at: int, end: int, level: int = 0) -> None:
-    """Raise a ValueError if an array, or one in its cells, has more entries than bytes."""
-    if level > DEEPEST:
-        raise ValueError("cells in cells in cells")
+def _elements(data: bytes, order: str, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield kind, first byte and size of the elements between two bytes."""
     while at + 8 <= end:
         kind, size = struct.unpack_from(f"{order}II", data, at)
         begin, at = at + 8, at + 8 + (size + -size % 8)
         if kind >> 16:  # a small element: kind, size and up to 4 bytes
-            at = begin
-            continue
+            kind, size, begin, at = kind & 0xFFFF, kind >> 16, begin - 4, begin
         if begin + size > end:
             raise ValueError("an element goes beyond the end")
-        if kind == MATRIX and size >= 24:
-            what, count = struct.unpack_from(f"{order}8xI8xI", data, begin)
-            number = min(count, size - 24) // 4
-            sides = struct.unpack_from(f"{order}{number}i", data, begin + 24)
-            if min(sides, default=0) < 0:
-                raise ValueError("an array of negative length")
-            if what & 0xFF != SPARSE and math.prod(sides) > size:
-                raise ValueError(f"an array of {math.prod(sides)} entries in {size} bytes")
-            _check_arrays(data, order, begin, begin + size, level + 1)
+        yield kind, begin, size
+
+
+def _check_arrays(data: bytes, order: str, whole: tuple[int, int], level: int = 0) -> None:
+    """Raise a ValueError if SciPy could not read an array, or one in its cells, safely.
+
+    It crashes where numbers are of no kind, and takes an array to be as long as it declares.
+    """
+    begin, size = whole
+    parts = list(_elements(data, order, begin, begin + size))
+    if [part[0] for part in parts[:3]] != HEAD or parts[0][2] != 8 or level > DEEPEST:
+        raise ValueError("an array without a head, or cells in cells without end")
+    what = struct.unpack_from(f"{order}I", data, parts[0][1])[0] & 0xFF
+    _, at, length = parts[1]
+    sides = struct.unpack_from(f"{order}{length // 4}i", data, at)
+    _, name, letters = parts[2]
+    if level == 0 and data[name : name + letters] != b"atlas":
+        return  # it is not read
+    count = math.prod(sides)
+    if len(sides) < 2 or min(sides) < 0 or count > size:
+        raise ValueError(f"an array of {sides} entries in {size} bytes")
+    rest = parts[3:]
+    if what in NESTED:
+        head, rest = rest[: len(NESTED[what])], rest[len(NESTED[what]) :]
+        if [part[0] for part in head] != NESTED[what]:
+            raise ValueError("cells or fields without a head")
+        if what == STRUCTURE:
+            [letters] = struct.unpack_from(f"{order}I", data, head[0][1])
+            count *= head[1][2] // max(1, letters)
+        if len(rest) != count or any(part[0] != MATRIX for part in rest):
+            raise ValueError(f"{len(rest)} cells or fields, expected {count}")
+        for part in rest:
+            if part[2]:
+                _check_arrays(data, order, part[1:], level + 1)
+    elif what not in PLAIN or not all(part[0] in NUMBERS for part in rest) or not rest:
+        raise ValueError("an array of no kind of numbers, or of objects")
