@@ -24,6 +24,7 @@ from eutely.cli.common import (
     check_folder,
     counted,
     expect_input,
+    look,
     parse_voxel_size,
     read_inputs,
     say,
@@ -153,6 +154,7 @@ def curate(
         refuse_run(folder)
         atlas = open_atlas(str(given[0]))
         readings = read_inputs(given[1:], voxel_size, quiet, skip_bad=skip_bad)
+        look(readings, atlas)
         specimens = [reading.specimen.without_names() for reading in readings]
         volumes = {
             source.name: (str(source.path.resolve()), source.part or "")
