@@ -30,9 +30,9 @@ ROWS: dict[str, dict[str, Any]] = {
     "radii, no intensities": {"estimate.features": "radius"},
     "affine maps, no warp": {"realign.warp": False},
     "not brought to one size": {"realign.scale": False},
-    "Gaussian costs": {"estimate.freedom": 1000.0},
-    "no shrinkage of covariances": {"estimate.prior": 0.01},
-    "no prior of correlations": {"estimate.shrinkage": 1.0},
+    "Gaussian costs": {"estimate.freedom": 30.0},
+    "no shrinkage of covariances": {"estimate.prior": 1.0},
+    "no prior of correlations": {"estimate.shrinkage": 10.0},
     "one target": {"refine.targets": 1},
     "no rounds after fusion": {"refine.joint_rounds": 0},
 }

@@ -47,7 +47,7 @@ def test_cells_seen_once_do_not_narrow_the_others() -> None:
 
 
 def test_neighbours_predict_where_a_cell_is() -> None:
-    little = Estimate(shrinkage=1.0, fade=50.0)
+    little = Estimate.model_construct(shrinkage=1.0, fade=50.0)
     atlas = estimate(cohort(200), BODY, little)
     # Apart from the common shift a cell moves by 0.5, in variance 0.25 of 4.25.
     ratio = np.trace(atlas.conditionals, axis1=1, axis2=2) / np.trace(
@@ -82,7 +82,7 @@ def test_a_cell_that_nobody_has_is_an_error() -> None:
 
 
 def test_the_prior_counts_for_more_where_few_of_the_parts_show_a_cell() -> None:
-    settings = Estimate(shrinkage=5.0, strength=0.0, fade=50.0)
+    settings = Estimate.model_construct(shrinkage=5.0, strength=0.0, fade=50.0)
     places = cohort(40)
     same, whole = (joint_gaussians(places, 4.0, settings, partial=p) for p in (True, False))
     np.testing.assert_allclose(same.predictors, whole.predictors, atol=1e-9)

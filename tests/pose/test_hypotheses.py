@@ -168,6 +168,7 @@ def test_segments_at_one_place_count_once():
         (np.zeros((0, 3)), "0 nuclei"),
         (np.full((9, 3), 0.1), "9 nuclei at 1 different places"),
         (np.outer(np.arange(9.0), [1, 2, 3]) / 7 + 1000, "on one line"),
+        (np.random.default_rng(1).normal(size=(9, 3)) * 1e-160, "check the unit"),
     ],
 )
 def test_bodies_without_a_pose_are_refused(points, words):

@@ -227,16 +227,16 @@ class Estimate(Section):
         "Specimens that the typical covariance of all cells counts for in the covariance of each.",
         "steadies atlases from few specimens and blurs the differences between cells.",
         "specimens",
-        ge=0.01,
+        ge=1.0,
         le=1e6,
     )
     freedom: float = setting(
         8.0,
         "Degrees of freedom of the Student-t distributions of places and costs.",
-        "trusts outliers more; beyond 30 the costs are nearly Gaussian.",
+        "trusts outliers more; at 30 the costs are nearly Gaussian.",
         "degrees of freedom",
-        ge=0.1,
-        le=1e6,
+        ge=1.0,
+        le=30.0,
     )
     neighbours: int = setting(
         30,
@@ -251,7 +251,7 @@ class Estimate(Section):
         "Specimens that the prior counts for in the correlations between cells.",
         "makes displacements more like those of a smooth sheet of rubber.",
         "specimens",
-        ge=0.01,
+        ge=10.0,
         le=1e6,
     )
     strength: float = setting(

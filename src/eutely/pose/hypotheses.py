@@ -16,6 +16,9 @@ from eutely.specimen import Specimen
 DOUBT = 4.0
 """Standard errors by which the longest axis must exceed another one to exclude it."""
 
+SMALLEST = 1e-30
+"""Extent of a body, in any unit, below which powers of it are no numbers any more."""
+
 FLAT = 1e-6
 """Ratio of standard deviations below which a body has no extent in a direction."""
 
@@ -56,6 +59,10 @@ def orient(specimen: Specimen, *, mirrored: bool = False) -> list[Pose]:
     points = points - centre
     variances, vectors = np.linalg.eigh(points.T @ points / len(points))
     variances, axes = variances[::-1], vectors.T[::-1]
+    if 0 < variances[0] < SMALLEST**2:
+        raise SpecimenError(
+            f"{specimen.name}: all nuclei lie within {SMALLEST:g} of each other; check the unit"
+        )
     if variances[1] <= max(FLAT**2 * variances[0], (1e-12 * np.abs(centre).max()) ** 2):
         raise SpecimenError(
             f"{specimen.name}: all nuclei lie on one line, so that roll is undefined; "
