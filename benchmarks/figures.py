@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 
 Figures = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "docs" / name for name in ("results.md", "replication.md")]
+PAGES = [
+    ROOT / "docs" / name
+    for name in ("results.md", "replication.md", "notebook/2026-11-18-ablation.md")
+]
 
 
 def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
