@@ -22,6 +22,8 @@ from eutely.cli import app
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "eutely"
 
+EXE = ".exe" if os.name == "nt" else ""
+
 
 def run(*words: str | Path, at: Path, **more: str) -> str:
     """Return what a program prints; without the paths and settings of this process."""
@@ -93,10 +95,10 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("fresh") / "env"
     venv.create(place, with_pip=False)
     programs = place / ("Scripts" if os.name == "nt" else "bin")
-    run(sys.executable, "-m", "pip", "--python", programs / "python", "install", "--no-deps",
+    run(sys.executable, "-m", "pip", "--python", programs / f"python{EXE}", "install", "--no-deps",
         "--no-index", "--quiet", wheel, at=place)  # fmt: skip
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    own = Path(run(programs / "python", "-c", code, at=place).strip())
+    own = Path(run(programs / f"python{EXE}", "-c", code, at=place).strip())
     needed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     # Paths of such a file are added, files like it in them are not read: no editable installation.
     (own / "needed.pth").write_text("\n".join(sorted(needed)) + "\n", encoding="utf-8")
@@ -112,12 +114,12 @@ assert home.is_relative_to(Path(sys.prefix).resolve()), home
 print(eutely.__version__, len(eutely.Atlas.load("celegans-l1")))
 """
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    assert run(fresh / "python", "-c", code, at=tmp_path) == f"{version} 558\n"
-    run(fresh / "eutely", "view", "celegans-l1", "--no-open", "-o", "page", at=tmp_path)
+    assert run(fresh / f"python{EXE}", "-c", code, at=tmp_path) == f"{version} 558\n"
+    run(fresh / f"eutely{EXE}", "view", "celegans-l1", "--no-open", "-o", "page", at=tmp_path)
     page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     assert "An atlas of 558 cells" in page
-    assert run(fresh / "eutely", "--version", at=tmp_path) == f"eutely {version}\n"
-    said = run(fresh / "eutely", "doctor", at=tmp_path)
+    assert run(fresh / f"eutely{EXE}", "--version", at=tmp_path) == f"eutely {version}\n"
+    said = run(fresh / f"eutely{EXE}", "doctor", at=tmp_path)
     assert "celegans-l1" in said
     assert str(tmp_path.home()) not in said
 

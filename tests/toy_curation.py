@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from eutely.atlas import Atlas
-from eutely.curate.folder import FILES, Files, annotation_of, write_files
+from eutely.curate.folder import annotation_of
 from eutely.io.annotations import write_annotations
+from eutely.io.sources import Files, write_files
 from eutely.io.volumes import write_volume
 from eutely.results import Report, Shown
 from eutely.specimen import Specimen
@@ -45,7 +46,7 @@ def toy_folder(
     write_annotations(annotations, atlas.names, path, specimens=worms)
     write_annotated_page(path, atlas, Report("annotate", specimens=shown))
     if volumes:
-        write_files(path / FILES, _volumes(path, worms))
+        write_files(path, _volumes(path, worms))
     return path
 
 

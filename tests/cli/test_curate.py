@@ -99,7 +99,7 @@ def test_bad_requests_are_one_line(given: Path, tmp_path: Path) -> None:
         run("curate", given / "atlas.h5")
     with pytest.raises(EutelyError, match="no finished run and no annotations"):
         run("curate", tmp_path)
-    with pytest.raises(EutelyError, match="no such file or folder"):
+    with pytest.raises(EutelyError, match="does not exist"):
         run("curate", given / "annotated", "--image", tmp_path / "nothing.tif")
     with pytest.raises(EutelyError, match="the folder of the inputs"):
         run("curate", given / "atlas.h5", given, "-o", given)

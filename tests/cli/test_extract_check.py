@@ -208,7 +208,7 @@ def two(first, second):
         pytest.param(bare_zarr, "give --voxel-size", id="no-voxel-size-zarr"),
         pytest.param(bare_hdf5, "give --voxel-size", id="no-voxel-size-hdf5"),
         pytest.param(bare_nrrd, "give --voxel-size", id="no-voxel-size-nrrd"),
-        pytest.param(tiff(boxes().astype(np.float32)), "voxels are float32", id="float-volume"),
+        pytest.param(tiff(boxes() * np.float32(1.5)), "float32", id="float-volume"),
         pytest.param(tiff(boxes() * 0), "all voxels are 0", id="all-zero"),
         pytest.param(tiff(boxes()[2]), "a 2D image", id="2d"),
         pytest.param(tiff(boxes().astype(np.int16) - 1), "labels below 0", id="negative-labels"),

@@ -28,7 +28,7 @@ def run(*words, code=0):
 def folder(tmp_path_factory):
     """One head as table with R, G, B, with other names, in pixels, and as volume with image."""
     folder = tmp_path_factory.mktemp("heads")
-    worm = head(seed=1, spread=0.6)
+    worm = head(seed=1, spread=0.6, lying=True)
     write_table(worm, folder / "rgb.csv")
     write_table(worm.renamed({"R": "red", "G": "green", "B": "blue"}), folder / "words.csv")
     write_table(worm.renamed({"R": "one", "G": "two", "B": "three"}), folder / "numbers.csv")

@@ -121,7 +121,7 @@ def test_one_specimen_is_not_several(folder: Path, tmp_path: Path) -> None:
     said = run("annotate", folder / "named.h5", one, "-o", tmp_path, "-j", 1)
     assert said == (
         "30 of 30 nuclei of 1 specimen have a cell, 30 of them with confidence 0.9 or more; "
-        f"look first at {tmp_path / 'report.html'}\n"
+        f"look first at {tmp_path / 'report.html'}\nnext: eutely curate {tmp_path}\n"
     )
     page = (tmp_path / "report.html").read_text()
     assert "<span>specimen</span>" in page

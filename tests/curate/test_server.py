@@ -14,8 +14,11 @@ from toy_curation import EVIL, toy_folder
 
 testclient = pytest.importorskip("starlette.testclient", reason="starlette is not installed")
 
-from eutely.curate.page import ASSETS  # noqa: E402
-from eutely.curate.server import Desk, application  # noqa: E402
+from eutely.curate.server import (  # noqa: E402
+    ASSETS,
+    Desk,
+    application,
+)
 
 HOST = "127.0.0.1:9000"
 
@@ -182,3 +185,20 @@ def test_while_specimens_are_annotated_the_page_says_how_far_it_is(made: Path) -
     told = raw.get(f"/{desk.token}/specimens").json()
     assert told == {"working": "12 of 100 specimens", "problem": "", "specimens": []}
     assert raw.get(f"/{desk.token}/specimens/0").status_code == 404
+
+
+def test_results_are_written_for_other_programs(client: Client) -> None:
+    session = client.desk.session
+    cell = int(session.solve(0).nuclei.cells[5])
+    revision = client.post("specimens/0/correct", {"cells": [[5, -1]], "seen": 0}).json()
+    told = client.post("export", {"kinds": ["csv"]}).json()
+    folder = session.material.path / "export"
+    assert told == {"folder": str(folder), "files": ["annotations.csv"]}
+    lines = (folder / "worm001.csv").read_text().splitlines()
+    assert lines[6].split(",")[1] == ""
+    assert cell >= 0
+    assert revision["revision"] == 1
+    assert client.post("export", {"kinds": ["pdf"]}).status_code == 400
+    assert client.post("export", {}).status_code == 400
+    session.read_only = True
+    assert client.post("export", {"kinds": ["csv"]}).status_code == 403

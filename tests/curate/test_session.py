@@ -8,13 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eutely.curate.folder import Files, open_material
+from eutely.curate.folder import open_material
 from eutely.curate.history import ConflictError
 from eutely.curate.session import Session
-from eutely.curate.slices import Slicer, images_of
+from eutely.curate.slices import Slicer
 from eutely.curate.views import changes, overview, specimen_state
 from eutely.errors import EutelyError, ReadError
+from eutely.io.images import Images
 from eutely.io.pins import Change, append_pins, read_changes, read_pins
+from eutely.io.sources import Files, read_files, write_files
+from eutely.io.volumes import write_volume
 from toy_curation import toy_folder
 
 
@@ -238,26 +241,79 @@ def test_slices_go_through_the_nucleus(folder: Path) -> None:
     assert slicer.has("worm001") == {"labels": True, "image": True}
     assert slicer.has("nobody") == {"labels": False, "image": False}
     for row in (0, 17):
-        planes = slicer.through("worm001", specimen.ids, specimen.centroids[row], 40.0)
-        for plane in planes:
+        told = slicer.through("worm001", specimen.ids, specimen.centroids[row], 40.0)
+        assert told["channels"] == [{"name": "channel1", "colour": (1.0, 1.0, 1.0)}]
+        for plane in told["planes"]:
             side = plane["width"]
             rows = np.frombuffer(base64.b64decode(plane["nuclei"]), "<u4").reshape(side, side)
-            grey = np.frombuffer(base64.b64decode(plane["image"]), "u1").reshape(side, side)
+            (image,) = plane["images"]
+            grey = np.frombuffer(base64.b64decode(image), "<u2").reshape(side, side)
             assert rows[side // 2, side // 2] == row + 1
             assert grey[side // 2, side // 2] > grey[0, 0]
-        assert [(plane["across"], plane["down"]) for plane in planes] == [
+        assert [(plane["across"], plane["down"]) for plane in told["planes"]] == [
             ("x", "y"), ("x", "z"), ("y", "z"),
         ]  # fmt: skip
 
 
-def test_images_are_found_by_name(tmp_path: Path) -> None:
+def test_slices_show_each_channel_in_its_colour(tmp_path: Path) -> None:
+    import base64
+
+    labels = np.zeros((6, 20, 30), np.uint16)
+    labels[2:4, 8:12, 10:14] = 7
+    image = np.zeros((4, *labels.shape), np.float32)
+    image[1][labels == 7] = 0.5
+    write_volume(labels, tmp_path / "w.tif", 1)
+    np.save(tmp_path / "raw.npy", image)
+    files = Files(
+        {"w": (str(tmp_path / "w.tif"), "")},
+        {"w": str(tmp_path / "raw.npy")},
+        sizes={"w": (1.0, 1.0, 1.0)},
+        channels=("mNeptune2.5", "G_mean", "-", "GFP"),
+    )
+    told = Slicer(files).through("w", np.array([7]), np.array([12.0, 10.0, 2.0]), 6.0)
+    assert [one["name"] for one in told["channels"]] == ["mNeptune2.5", "G_mean", "GFP"]
+    reds = [one["colour"].index(max(one["colour"])) for one in told["channels"][:2]]
+    assert reds == [0, 1]
+    for plane in told["planes"]:
+        red, green, gfp = (np.frombuffer(base64.b64decode(one), "<u2") for one in plane["images"])
+        rows = np.frombuffer(base64.b64decode(plane["nuclei"]), "<u4")
+        assert (green[rows == 1] == 65535).all()
+        assert not green[rows == 0].any()
+        assert not red.any()
+        assert not gfp.any()
+
+
+def test_images_are_remembered_by_name(tmp_path: Path) -> None:
     for name in ("worm1.tif", "other.tif"):
         (tmp_path / name).write_bytes(b"")
-    assert images_of(tmp_path, ["worm1", "worm2"]) == {"worm1": str(tmp_path / "worm1.tif")}
-    assert list(images_of(tmp_path / "other.tif", ["worm1"])) == ["worm1"]
+    found = Images(tmp_path).remembered(Files(), ["worm1", "worm2"])
+    assert found.images == {"worm1": str(tmp_path / "worm1.tif")}
+    found = Images(tmp_path / "other.tif", ("R",)).remembered(Files(), ["worm1"])
+    assert (list(found.images), found.channels) == (["worm1"], ("R",))
     with pytest.raises(ReadError, match="one image for 2 specimens"):
-        images_of(tmp_path / "other.tif", ["worm1", "worm2"])
-    with pytest.raises(ReadError, match="no file is called after"):
-        images_of(tmp_path, ["worm9"])
-    with pytest.raises(ReadError, match="no such file"):
-        images_of(tmp_path / "nothing", ["worm9"])
+        Images(tmp_path / "other.tif").remembered(Files(), ["worm1", "worm2"])
+    with pytest.raises(ReadError, match="no image of worm9"):
+        Images(tmp_path).remembered(Files(), ["worm9"])
+    with pytest.raises(ReadError, match="does not exist"):
+        Images(tmp_path / "nothing").remembered(Files(), ["worm9"])
+
+
+def test_what_a_folder_remembers_is_found_after_it_moved(tmp_path: Path) -> None:
+    files = Files(
+        {"a": ("/nowhere/a.tif", "x")}, {"a": "/nowhere/raw.tif"}, (1.0, 1.0, 2.0),
+        {"b": ("table", "/nowhere/b.csv", "")}, {"a": (0.1, 0.1, 0.2)}, ("R", "-"),
+    )  # fmt: skip
+    (tmp_path / "out").mkdir()
+    write_files(tmp_path / "out", files)
+    assert read_files(tmp_path / "out") == files
+    (tmp_path / "a.tif").write_bytes(b"")  # beside the folder
+    (tmp_path / "out" / "raw.tif").write_bytes(b"")
+    found = read_files(tmp_path / "out")
+    assert found.volumes == {"a": (str(tmp_path / "a.tif"), "x")}
+    assert found.images == {"a": str(tmp_path / "out" / "raw.tif")}
+    earlier = '{"volumes": {"a": ["/x/b.tif", ""]}, "images": {}, "voxel_size": null}'
+    (tmp_path / "curate.json").write_text(earlier)
+    assert read_files(tmp_path) == Files({"a": ("/x/b.tif", "")})
+    (tmp_path / "inputs.json").write_text('{"volumes": 3}')
+    with pytest.raises(ReadError, match="is damaged"):
+        read_files(tmp_path)

@@ -302,7 +302,7 @@ def test_points_in_voxels_need_no_voxel_size(tmp_path):
     ("change", "words"),
     [
         ({"unit": ""}, "coordinates in 'unit'"),
-        ({"radii": np.full((5, 3), np.nan)}, "without radii"),
+        ({"radii": np.full((5, 3), np.nan), "unit": "voxel"}, "without radii"),
         ({"centroids": points().centroids + 1e4}, "5 of 5 nuclei lie outside"),
     ],
 )
@@ -499,3 +499,17 @@ def test_builds_use_the_mean_of_each_channel_unless_told_otherwise():
     assert {"gfp_mean", "other_sd"} <= chosen
     assert not chosen & {"gfp_median", "gfp_total", "gfp_sd", "gfp_background"}
     assert feature_names(worms, "gfp_sd") == ("gfp_sd",)
+
+
+def test_points_without_radii_are_measured_around_their_centres(tmp_path, caplog):
+    ome(tmp_path / "raw.ome.tif")
+    bare = replace(points(), radii=np.full((5, 3), np.nan))
+    write_table(bare, tmp_path / "bare.csv")
+    write_table(replace(points(), radii=np.ones((5, 3)), axes=None), tmp_path / "balls.csv")
+    with caplog.at_level("INFO", "eutely"):
+        (worm,) = read(tmp_path / "bare.csv", image=tmp_path / "raw.ome.tif")
+    assert "within 1 um of their centres" in caplog.text
+    (same,) = read(tmp_path / "balls.csv", image=tmp_path / "raw.ome.tif")
+    assert np.isnan(worm.radii).all()
+    for key, values in same.features.items():
+        np.testing.assert_array_equal(worm.features[key], values)

@@ -47,6 +47,7 @@ ALLOWED = {
     ("store/files.py", "truncate"), ("store/folder.py", "truncate"),  # of a file of `growing`
     ("curate/session.py", "replace"),  # of a specimen in a cohort
     ("cli/show.py", "mkdtemp"),  # the folder of a page that has none
+    ("tasks/export.py", "to_excel"),  # into memory
     ("io/h5ad.py", "write_h5ad"),  # into a folder of `scratch`: AnnData wants a path
 }  # fmt: skip
 

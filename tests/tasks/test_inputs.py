@@ -12,7 +12,10 @@ import pytest
 import eutely
 from eutely.annotation import Annotation
 from eutely.errors import EutelyError
+from eutely.io.dd import read_dd
 from eutely.io.tables import write_table, write_tables
+from eutely.multi import MultiProblem
+from eutely.multi.joint import JointSolution
 from eutely.specimen import Specimen
 
 COHORT = eutely.simulate(4, cells=30, variation=0.5)
@@ -118,6 +121,27 @@ def test_a_problem_is_solved_from_its_file(tmp_path: Path) -> None:
     assert solution.objective == solution.bound == -2.0
 
 
+def test_three_graphs_are_solved_together(tmp_path: Path) -> None:
+    lines = []
+    for g, h in ((0, 1), (0, 2), (1, 2)):
+        lines += [f"gm {g} {h}", "p 2 2 4 0"]
+        lines += [f"a {k} {k // 2} {k % 2} {-3 if k in (0, 3) else -1}" for k in range(4)]
+    file = tmp_path / "three.dd"
+    file.write_text("\n".join(lines) + "\n")
+    solution = eutely.solve(file, bound=True)
+    assert isinstance(solution, JointSolution)
+    assert {key: found.tolist() for key, found in solution.matchings.items()} == {
+        (0, 1): [0, 1], (0, 2): [0, 1], (1, 2): [0, 1]
+    }  # fmt: skip
+    assert solution.objective == solution.bound == -18.0
+    assert solution.forbidden == 0
+    assert repr(solution) == "<JointSolution: 2 cliques, objective -18, at least -18>"
+    joint = MultiProblem.from_pairs(read_dd(file))
+    assert eutely.solve(joint).objective == solution.objective
+    with pytest.raises(EutelyError, match="take no start"):
+        eutely.solve(joint, start=[0, 1])
+
+
 def test_a_pandas_table_becomes_a_specimen() -> None:
     table = frame_of(COHORT[0])
     table.loc[:2, "name"] = None
@@ -186,6 +210,7 @@ MISUSES: dict[str, Callable[[], object]] = {
     "did you mean seed": lambda: eutely.build(COHORT, config={"sed": 1}),
     "Config, the name": lambda: eutely.build(COHORT, config=5),
     "did you mean seed?": lambda: eutely.Config(sed=1),
+    "settings have names": lambda: eutely.Config("paper"),
     "seed = 'one'": lambda: eutely.Config(seed="one"),
     "settings stay": lambda: setattr(eutely.Config(), "seed", 1),
     "no specimen has a named": lambda: eutely.name(L1, BARE),

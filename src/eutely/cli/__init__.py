@@ -18,15 +18,18 @@ COMMANDS = {
     "demo": "build", "simulate": "simulate", "extract": "extract", "check": "check",
     "build": "build", "name": "naming", "annotate": "annotate", "curate": "curate",
     "evaluate": "naming", "compare": "compare", "atlases": "atlas", "view": "show",
-    "report": "show", "config": "show", "transfer": "extract", "match": "solve", "solve": "solve",
-    "doctor": "show",
+    "report": "show", "export": "show", "config": "show", "transfer": "extract", "match": "solve",
+    "solve": "solve", "doctor": "show",
 }  # fmt: skip
 """Module of each command, in the order of the help text."""
 
 GROUP = "atlas"
 """Group of commands about atlas files, and its module."""
 
-MEASURES = {"extract", "check", "build", "name", "annotate", "evaluate", "compare", "match", "view"}
+MEASURES = {
+    "extract", "check", "build", "name", "annotate", "curate", "evaluate", "compare", "match",
+    "view",
+}  # fmt: skip
 """Commands with the options of images."""
 
 READS_NOTHING = {"demo", "simulate", "atlases", "config", "doctor"}

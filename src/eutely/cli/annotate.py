@@ -37,6 +37,7 @@ from eutely.cli.common import (
     start_log,
     threads_or_dask,
 )
+from eutely.cli.images import given as given_images
 from eutely.cli.progress import Stop
 from eutely.errors import EutelyError
 
@@ -152,6 +153,7 @@ def annotate(
     from eutely.io.pins import read_pins
     from eutely.io.read import sources
     from eutely.io.relabel import FOLDER
+    from eutely.io.sources import remembered, write_files
     from eutely.io.written import PAGE, refuse_folder, refuse_run, refuse_to_replace, tables_in
 
     check_folder(output)
@@ -159,6 +161,7 @@ def annotate(
     refuse_run(output)
     run_on = threads_or_dask(workers, dask)
     files = sources(inputs)
+    images = given_images.get()
     read = files_read(inputs, atlas_file(atlas), pins, names)
 
     def refuse(specimens: Sequence[str]) -> None:
@@ -228,6 +231,10 @@ def annotate(
                 given=names is not None,
             )
             write_annotated_page(output, cells, content)
+            origin = remembered(files, readings)
+            if images is not None:
+                origin = images.remembered(origin, [one.name for one in specimens])
+            write_files(output, origin)
         Stop.kept = f"the tables in {output} are complete; the same command writes the rest"
         if h5ad is not None and by_cell is not None:
             about = {"command": command()}
@@ -255,6 +262,7 @@ def annotate(
             say(line)
         if len(noted) > MOST_NOTES:
             say(f"{len(noted) - MOST_NOTES} more are mirrored or show a part: see the page")
+        say(f"next: eutely curate {output}")
 
 
 def h5ad_files(path: Path, read: Sequence[Path]) -> tuple[Path, Path]:

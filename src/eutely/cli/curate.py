@@ -30,6 +30,7 @@ from eutely.cli.common import (
     say,
     start_log,
 )
+from eutely.cli.images import given as given_images
 from eutely.cli.progress import Stop
 from eutely.errors import EutelyError, ReadError
 
@@ -56,10 +57,6 @@ def curate(
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Folder for tables and pins.csv."),
-    ] = None,
-    image: Annotated[
-        Path | None,
-        typer.Option("--image", metavar="RAW", help="Raw image, or folder of images, for slices."),
     ] = None,
     until: Annotated[
         float,
@@ -129,26 +126,18 @@ def curate(
             f"{error.name} is missing; install the extra: pip install 'eutely[curate]' (in a "
             "checkout: pip install '.[curate]')"
         ) from None
-    from eutely.curate.folder import (
-        FILES,
-        LOCK,
-        Files,
-        annotate_into,
-        open_material,
-        read_files,
-        specimen_names,
-        write_files,
-    )
+    from eutely.curate.folder import LOCK, annotate_into, open_material, specimen_names
     from eutely.curate.session import Session
-    from eutely.curate.slices import images_of
     from eutely.io.atlas import open_atlas
     from eutely.io.read import sources, voxel_triple
+    from eutely.io.sources import Files, read_files, remembered, write_files
     from eutely.io.whole import make_folders
     from eutely.io.written import refuse_folder, refuse_run
     from eutely.store.folder import locked
     from eutely.tasks.outputs import read_report_atlas
 
     files: Files | None = None
+    images = given_images.get()
     if new:
         refuse_folder(folder, given[1:])
         refuse_run(folder)
@@ -156,19 +145,14 @@ def curate(
         readings = read_inputs(given[1:], voxel_size, quiet, skip_bad=skip_bad)
         look(readings, atlas)
         specimens = [reading.specimen.without_names() for reading in readings]
-        volumes = {
-            source.name: (str(source.path.resolve()), source.part or "")
-            for source in sources(given[1:])
-            if source.kind == "volume"
-        }
-        names = [specimen.name for specimen in specimens]
-        pictures = {} if image is None else images_of(image, names)
-        files = Files(volumes, pictures, voxel_triple(parse_voxel_size(voxel_size)))
+        files = remembered(sources(given[1:]), readings)
+        files = replace(files, voxel_size=voxel_triple(parse_voxel_size(voxel_size)))
+        if images is not None:
+            files = images.remembered(files, [specimen.name for specimen in specimens])
     else:
         atlas = read_report_atlas(folder)
-        if image is not None:
-            pictures = images_of(image, specimen_names(folder))
-            files = replace(read_files(folder / FILES), images=pictures)
+        if images is not None:
+            files = images.remembered(read_files(folder), specimen_names(folder))
     make_folders(folder)
     with nullcontext() if read_only and not new else locked(folder / LOCK):
         desk = Desk(atlas, until)
@@ -190,7 +174,7 @@ def curate(
             if files is not None:
                 material = replace(material, files=files)
                 if new or not read_only:
-                    write_files(folder / FILES, files)
+                    write_files(folder, files)
             return Session(material, author=author, read_only=read_only, learn=learn)
 
         _serve(desk, application(desk, hosts), sock, begin, address, browser=not no_browser)

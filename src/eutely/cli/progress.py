@@ -108,6 +108,11 @@ PLANS = {
         Step("drawing figures", 10, ("drawing figures",)),
     ),
     "match": (MATCH,),
+    "export": (
+        Step("writing tables", 10, ("writing tables",)),
+        Step("copying label volumes", 30, ("copying label volumes",)),
+        Step("writing NWB", 60, ("writing NWB",)),
+    ),
     "figures": (Step("drawing figures", 100, ("drawing figures",)),),
     "read": (Step("reading files", 100, (READING,)),),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Commands that show: ``eutely view``, ``report``, ``config`` and ``doctor``."""
+"""Commands that show or hand on: ``view``, ``report``, ``export``, ``config``, ``doctor``."""
 
 import logging
 import os
@@ -17,13 +17,16 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     Workers,
+    check_folder,
     command,
+    listed,
     progress_of,
     read_specimens,
     say,
     start_log,
 )
 from eutely.cli.progress import Stop
+from eutely.errors import EutelyError, ReadError
 
 if TYPE_CHECKING:
     from eutely.atlas import Atlas
@@ -287,3 +290,83 @@ def _version(name: str) -> str:
 def _home(text: str) -> str:
     """Return a text without the name of the user's folder."""
     return text.replace(str(Path.home()), "~")
+
+
+def export(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of eutely annotate or curate.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Folder to write.", show_default="DIR/export"
+        ),
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Tables, as eutely annotate writes.")] = False,
+    excel: Annotated[
+        bool, typer.Option("--excel", help="All nuclei as a workbook, annotations.xlsx.")
+    ] = False,
+    h5ad: Annotated[
+        Path | None,
+        typer.Option(
+            "--h5ad", metavar="F.h5ad", help="AnnData of nuclei, and F.cells.h5ad of cells."
+        ),
+    ] = None,
+    nwb: Annotated[
+        bool, typer.Option("--nwb", help="NWB, a file for each specimen, with image and names.")
+    ] = False,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Label volumes with numbers of cells as values.")
+    ] = False,
+    about: Annotated[
+        Path | None,
+        typer.Option("--about", metavar="F.toml", help="For NWB: laboratory, session, [subject]."),
+    ] = None,
+    min_confidence: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Leave nuclei with a lower confidence empty.")
+    ] = 0.0,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the results of a folder for other programs, with all corrections made so far.
+
+    NWB has the layout of public NeuroPAL collections: image where there is one, the voxels of the
+    nuclei, names and confidences; pynwb reads it without further software. A copy of an NWB input
+    keeps all that is in it. Label volumes and images are read from where they were when the
+    specimens were annotated, or in or beside DIR. Without an option, tables are written.
+
+    Example: eutely export annotated --nwb --h5ad worms.h5ad
+    """
+    start_log(verbose, quiet)
+    wanted = {"csv": csv, "excel": excel, "h5ad": h5ad is not None, "nwb": nwb, "labels": labels}
+    kinds = [kind for kind, given in wanted.items() if given] or ["csv"]
+    if h5ad is not None and h5ad.suffix != ".h5ad":
+        raise EutelyError(f"--h5ad {h5ad}: expected a name that ends in .h5ad")
+    if about is not None and not nwb:
+        raise EutelyError("--about is for --nwb; give that too, or leave it out")
+    if not folder.is_dir():
+        raise ReadError(f"{folder}: not a folder; give one of eutely annotate or eutely curate")
+    from eutely.curate.folder import open_material
+    from eutely.curate.session import Session
+    from eutely.io.nwb_write import read_about
+    from eutely.tasks.export import check_kinds
+    from eutely.tasks.export import export as write
+
+    target = folder / "export" if output is None else output
+    check_folder(target)
+    if target.resolve() == folder.resolve():
+        raise EutelyError(f"-o {target} is the folder itself; give another one")
+    check_kinds(kinds)
+    known = None if about is None else read_about(about)
+    with progress_of("export", quiet) as progress:
+        session = Session(open_material(folder), read_only=True)
+        try:
+            results = session.results()
+        finally:
+            session.close()
+        Stop.kept = f"what is complete in {target} stays"
+        written = write(
+            results.sure(min_confidence), target, kinds, h5ad=h5ad, about=known, progress=progress
+        )
+    if not quiet:
+        say(f"written: {listed([str(path) for path in written])}")

@@ -24,7 +24,9 @@ class Section(BaseModel):
         frozen=True, extra="forbid", strict=True, validate_default=True, allow_inf_nan=False
     )
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, *given: object, **values: Any) -> None:
+        if given:
+            raise ConfigError("settings have names: Config(seed=1); config='paper' is a preset")
         try:
             super().__init__(**values)
         except ValidationError as error:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,9 +14,9 @@ from eutely.errors import EutelyError, ReadError
 from eutely.execute import Progress, silent
 from eutely.io.annotations import ALL, check_names, write_annotations
 from eutely.io.pins import read_pins
-from eutely.io.read import read, voxel_triple
-from eutely.io.volumes.volume import VoxelSize
-from eutely.io.whole import remove, write_text
+from eutely.io.read import read
+from eutely.io.sources import Files, read_files
+from eutely.io.whole import remove
 from eutely.io.written import tables_in
 from eutely.record import digest, pack, unpack
 from eutely.results import Report, Shown
@@ -37,28 +36,6 @@ PINS, LOCK = "pins.csv", "curate.lock"
 
 FIRST = "curate-first.npz"
 """Specimens as they were annotated before any correction."""
-
-FILES = "curate.json"
-"""Paths of label volumes and images by specimen, and their voxel sizes."""
-
-
-@dataclass(frozen=True)
-class Files:
-    """Where the volumes of specimens are; all may be absent.
-
-    Attributes
-    ----------
-    volumes
-        specimen -> path of its label volume, and path inside that file, or "".
-    images
-        specimen -> path of its raw image.
-    voxel_size
-        x, y, z in micrometres, for files that have none.
-    """
-
-    volumes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    images: Mapping[str, str] = field(default_factory=dict)
-    voxel_size: VoxelSize | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +84,7 @@ def open_material(path: Path) -> Material:
         for name, specimen in tables.items()
         if ids.get(name) == specimen.ids.tolist()
     }
-    return Material(
-        path, report.kind, atlas, report.specimens, specimens, read_files(path / FILES), report
-    )
+    return Material(path, report.kind, atlas, report.specimens, specimens, read_files(path), report)
 
 
 def specimen_names(path: Path) -> list[str]:
@@ -183,33 +158,6 @@ def annotation_of(atlas: Atlas, shown: Shown) -> Annotation:
         shown.positions,
         mirrored=shown.note.startswith("mirrored"),
     ).with_alternatives()
-
-
-def write_files(path: Path, files: Files) -> None:
-    """Remember where volumes and images are."""
-    values = {
-        "volumes": dict(files.volumes),
-        "images": dict(files.images),
-        "voxel_size": files.voxel_size,
-    }
-    write_text(path, json.dumps(values, indent=1) + "\n")
-
-
-def read_files(path: Path) -> Files:
-    """Return where volumes and images are; nothing where the file is absent."""
-    if not path.exists():
-        return Files()
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        size = values["voxel_size"]
-        return Files(
-            {name: (str(place[0]), str(place[1])) for name, place in values["volumes"].items()},
-            {str(name): str(place) for name, place in values["images"].items()},
-            voxel_triple(size),
-        )
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
-            RecursionError) as error:  # fmt: skip
-        raise ReadError(f"{path} is damaged ({error}); delete it to go on without it") from error
 
 
 def _first(path: Path, key: str) -> Report | None:

@@ -12,8 +12,10 @@ import json
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
+import jinja2
 import numpy as np
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -24,12 +26,28 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eutely.atlas import Atlas
 from eutely.curate.history import ConflictError
-from eutely.curate.page import ASSETS, asset, render
 from eutely.curate.session import Session
 from eutely.curate.slices import WINDOW, Slicer
 from eutely.curate.views import overview, revisions, specimen_state
 from eutely.errors import EutelyError
 from eutely.geometry import spacing
+from eutely.report.data import page_data
+from eutely.results import Report
+from eutely.tasks.export import export
+
+SHARED = ("shaders", "viewer", "colours", "common")
+"""Scripts of the report that the page uses as they are."""
+
+OWN = ("scene", "slices", "card", "queue", "main")
+"""Scripts of the page; each needs those before it, and the shared ones."""
+
+ASSETS = {
+    **{f"{name}.js": "eutely.report" for name in SHARED},
+    **{f"{name}.js": "eutely.curate" for name in ("start", *OWN)},
+    "style.css": "eutely.report",
+    "curate.css": "eutely.curate",
+}
+"""File -> package that has it."""
 
 HEADERS = {
     "content-security-policy": (
@@ -53,6 +71,24 @@ LONGEST = 200
 
 DIGITS = 15
 """Digits of a number in a header or query at most."""
+
+
+def asset(name: str) -> str:
+    """Return one of `ASSETS`."""
+    return (files(ASSETS[name]) / "assets" / name).read_text(encoding="utf-8")
+
+
+def render(atlas: Atlas) -> str:
+    """Return the page as HTML; specimens are asked for by its scripts."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("eutely.curate", "assets"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html").render(
+        scripts=[f"{name}.js" for name in (*SHARED, *OWN)],
+        data=page_data(atlas, Report(kind="atlas")),
+    )
 
 
 @dataclass
@@ -183,12 +219,13 @@ def application(desk: Desk, hosts: frozenset[str]) -> Starlette:
         if desk.slicer is None:
             desk.slicer = Slicer(session.material.files)
         if specimen is None or not any(desk.slicer.has(shown.name).values()):
-            return {"planes": [], "problem": desk.slicer.why_not(shown.name, specimen is not None)}
+            problem = desk.slicer.why_not(shown.name, specimen is not None)
+            return {"planes": [], "channels": [], "problem": problem}
         if not 0 <= row < len(specimen):
             raise EutelyError(f"there is no nucleus {row}")
         reach = WINDOW * spacing(specimen.centroids)
         centre = np.asarray(specimen.centroids[row])
-        return {"planes": desk.slicer.through(shown.name, specimen.ids, centre, reach)}
+        return desk.slicer.through(shown.name, specimen.ids, centre, reach)
 
     def correct(session: Session, number: int, told: dict[str, Any]) -> int:
         wanted = {whole(row): None if cell is None else whole(cell) for row, cell in told["cells"]}
@@ -200,6 +237,13 @@ def application(desk: Desk, hosts: frozenset[str]) -> Starlette:
     def redo(session: Session, number: int, told: dict[str, Any]) -> int:
         return session.redo(number, whole(told["seen"]))
 
+    def written(session: Session, _: Request, told: dict[str, Any]) -> dict[str, Any]:
+        if session.read_only:
+            raise EutelyError("this curation is read-only; eutely export writes its results")
+        folder = session.material.path / "export"
+        files = export(session.results(), folder, [str(kind) for kind in told["kinds"]])
+        return {"folder": str(folder), "files": [path.name for path in files]}
+
     routes = [
         Route("/", page),
         Route("/assets/{name}", part),
@@ -210,6 +254,7 @@ def application(desk: Desk, hosts: frozenset[str]) -> Starlette:
         Route("/specimens/{number:int}/correct", _change(desk, correct), methods=["POST"]),
         Route("/specimens/{number:int}/undo", _change(desk, undo), methods=["POST"]),
         Route("/specimens/{number:int}/redo", _change(desk, redo), methods=["POST"]),
+        Route("/export", _post(desk, written), methods=["POST"]),
     ]
     guard = Middleware(Guard, hosts=hosts)
     return Starlette(routes=[Mount(f"/{desk.token}", routes=routes)], middleware=[guard])
@@ -241,6 +286,15 @@ def _answer(make: Callable[[Request], Any]) -> Callable[[Request], Response]:
 
 def _change(desk: Desk, make: Callable[[Session, int, dict[str, Any]], int]) -> Any:
     """Return an endpoint that changes pins; it answers when the change is on disk."""
+
+    def changed(session: Session, request: Request, told: dict[str, Any]) -> dict[str, Any]:
+        return {"revision": make(session, _number(request, session), told)}
+
+    return _post(desk, changed)
+
+
+def _post(desk: Desk, make: Callable[[Session, Request, dict[str, Any]], dict[str, Any]]) -> Any:
+    """Return an endpoint that does what JSON tells; it answers when that is on disk."""
     from starlette.concurrency import run_in_threadpool
 
     async def endpoint(request: Request) -> Response:
@@ -250,8 +304,7 @@ def _change(desk: Desk, make: Callable[[Session, int, dict[str, Any]], int]) -> 
                 return JSONResponse({"problem": "too large"}, 413, {"connection": "close"})
             told = json.loads(content)
             session = desk.ready()
-            number = _number(request, session)
-            return JSONResponse({"revision": await run_in_threadpool(make, session, number, told)})
+            return JSONResponse(await run_in_threadpool(make, session, request, told))
         except ConflictError as error:
             known = {"revision": error.revision, "specimens": error.numbers}
             return JSONResponse({"problem": str(error), **known}, 409)

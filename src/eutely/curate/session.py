@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eutely.cliques import UNMATCHED
 from eutely.curate.cohort import Cohort
 from eutely.curate.experience import Experience, doubts
-from eutely.curate.folder import PINS, Material, tables_agree, write_results
+from eutely.curate.folder import PINS, Material, annotation_of, tables_agree, write_results
 from eutely.curate.history import ConflictError, Edit, History, Log, Pin, in_words
 from eutely.curate.learn import Lesson, lesson
 from eutely.curate.placed import Placed
@@ -25,6 +25,7 @@ from eutely.evaluation import comparable
 from eutely.io.pins import Change, Pins, alone, stamp
 from eutely.results import Shown
 from eutely.tasks.annotate import annotate
+from eutely.tasks.export import Results
 
 log = logging.getLogger("eutely")
 
@@ -357,6 +358,19 @@ class Session:
                 )
             )
         return result
+
+    def results(self) -> Results:
+        """Return all specimens with all corrections, for other programs."""
+        material = self.material
+        shown = [one for one in self.current() if one.name in material.specimens]
+        if len(shown) < len(self.cases):
+            raise EutelyError(
+                f"{material.path} holds no coordinates of its specimens (a run, or a folder of an "
+                "earlier version); annotate them into a folder, then export that"
+            )
+        annotations = [annotation_of(material.atlas, one) for one in shown]
+        specimens = [material.specimens[one.name] for one in shown]
+        return Results(material.atlas, annotations, specimens, material.files)
 
     def close(self) -> str:
         """Stop working and write the tables; return a line that says what was saved."""

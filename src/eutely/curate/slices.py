@@ -1,20 +1,26 @@
-"""Slices of a label volume and of a raw image through a nucleus."""
+"""Slices of a label volume and of the channels of an image through a nucleus."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.curate.folder import Files
 from eutely.errors import ReadError
+from eutely.io.images import Images, image_in
 from eutely.io.limits import check_memory
+from eutely.io.sources import Files
 from eutely.io.volumes import open_volume
+from eutely.io.volumes.choice import chosen
+from eutely.io.volumes.image import Image
 from eutely.io.volumes.volume import VoxelSize
+from eutely.meaning import meaning
 from eutely.report.data import packed
 
 WINDOW = 4.0
@@ -26,8 +32,23 @@ MOST_PIXELS = 256
 KEPT = 2
 """Volumes that stay in memory."""
 
-DARK, BRIGHT = 1.0, 99.7
-"""Percentiles of the intensities in a window that are drawn black and white."""
+DARK, BRIGHT = 1.0, 99.98
+"""Percentiles of a channel between which the page may set the contrast."""
+
+LOOKED_AT = 2**20
+"""Voxels of a channel from which these percentiles are taken, at least."""
+
+LIGHTS = {
+    "red": (1.0, 0.1, 0.1), "green": (0.1, 1.0, 0.1), "blue": (0.25, 0.35, 1.0),
+    "white": (0.8, 0.8, 0.8),
+}  # fmt: skip
+"""Colours of channels that mean one."""
+
+OTHERS = ((1.0, 1.0, 1.0), (0.2, 1.0, 0.4), (1.0, 0.3, 1.0), (0.2, 0.9, 1.0), (1.0, 0.9, 0.2))
+"""Colours of other channels, in order."""
+
+LEVELS = 65535
+"""Values of a pixel of an image."""
 
 PLANES = (("x", "y"), ("x", "z"), ("y", "z"))
 """Axes of the three slices: across and down."""
@@ -40,12 +61,20 @@ class Loaded(NamedTuple):
     size: VoxelSize
 
 
+class Picture(NamedTuple):
+    """An image in memory: its channels, their names, and the ends of their contrast."""
+
+    channels: tuple[Loaded, ...]
+    names: tuple[str, ...]
+    ends: tuple[tuple[float, float], ...]
+
+
 class Slicer:
     """Reads volumes when they are first needed, and keeps the last ones."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._kept: OrderedDict[str, Loaded] = OrderedDict()
+        self._kept: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def has(self, specimen: str) -> dict[str, bool]:
@@ -53,7 +82,7 @@ class Slicer:
         volumes, images = self._files.volumes, self._files.images
         return {
             "labels": specimen in volumes and Path(volumes[specimen][0]).exists(),
-            "image": specimen in images and Path(images[specimen]).exists(),
+            "image": specimen in images and image_exists(images[specimen]),
         }
 
     def why_not(self, specimen: str, known: bool) -> str:
@@ -71,8 +100,8 @@ class Slicer:
 
     def through(
         self, specimen: str, ids: NDArray[np.int64], centre: NDArray[np.float64], reach: float
-    ) -> list[dict[str, Any]]:
-        """Return three slices through a point.
+    ) -> dict[str, Any]:
+        """Return three slices through a point, and what their images show.
 
         Parameters
         ----------
@@ -88,14 +117,18 @@ class Slicer:
         Returns
         -------
         slices
-            for each of `PLANES`: ``across``, ``down`` (names of the axes), ``width``, ``height``
-            (pixels), ``pixel`` (micrometres), ``nuclei`` (row of the nucleus + 1, or 0; base64 of
-            little-endian uint32) and ``image`` (base64 of uint8); "" where there is none.
+            ``planes``, for each of `PLANES`: ``across``, ``down`` (names of the axes), ``width``,
+            ``height`` (pixels), ``pixel`` (micrometres), ``nuclei`` (row of the nucleus + 1, or 0;
+            base64 of little-endian uint32; "" where there are no labels) and ``images`` (base64 of
+            uint16, one per channel); ``channels``: their ``name`` and ``colour`` (0 to 1).
         """
         there = self.has(specimen)
-        labels = self._load(*self._files.volumes[specimen]) if there["labels"] else None
-        image = self._load(self._files.images[specimen]) if there["image"] else None
-        side = min(MOST_PIXELS, max(32, round(2 * reach / self._finest(labels, image))))
+        labels = self._labels(specimen) if there["labels"] else None
+        image = None
+        if there["image"]:
+            image = self._image(specimen, None if labels is None else labels.voxels.shape)
+        channels = () if image is None else image.channels
+        side = min(MOST_PIXELS, max(32, round(2 * reach / self._finest(labels, *channels))))
         pixel = 2 * reach / side
         along = (np.arange(side) + 0.5) * pixel - reach
         planes = []
@@ -106,46 +139,94 @@ class Slicer:
             planes.append({
                 "across": across, "down": down, "width": side, "height": side, "pixel": pixel,
                 "nuclei": "" if labels is None else packed(_rows(_cut(labels, points), ids), "u4"),
-                "image": "" if image is None else packed(_grey(_cut(image, points)), "u1"),
+                "images": [
+                    packed(_levels(_cut(channel, points), ends), "u2")
+                    for channel, ends in zip(channels, image.ends if image else (), strict=True)
+                ],
             })  # fmt: skip
-        return planes
+        names = image.names if image is not None else ()
+        lights = [
+            {"name": name, "colour": colour}
+            for name, colour in zip(names, colours_of(names), strict=True)
+        ]
+        return {"planes": planes, "channels": lights}
 
     def _finest(self, *volumes: Loaded | None) -> float:
         return min((min(volume.size) for volume in volumes if volume is not None), default=1.0)
 
-    def _load(self, path: str, part: str = "") -> Loaded:
+    def _kept_or(self, key: str, read: Callable[[], Any]) -> Any:
         with self._lock:
-            if path not in self._kept:
-                with open_volume(Path(path), self._files.voxel_size, part or None) as volume:
-                    need = int(np.prod(volume.shape)) * volume.dtype.itemsize
-                    check_memory(path, need, "the volume, for slices,")
-                    voxels = np.zeros(volume.shape, volume.dtype)
-                    for block, (z, y, x) in volume.blocks():
-                        depth, height, width = block.shape
-                        voxels[z : z + depth, y : y + height, x : x + width] = block
-                    self._kept[path] = Loaded(voxels, volume.size)
-            self._kept.move_to_end(path)
+            if key not in self._kept:
+                self._kept[key] = read()
+            self._kept.move_to_end(key)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-            return self._kept[path]
+            return self._kept[key]
+
+    def _labels(self, specimen: str) -> Loaded:
+        path, part = self._files.volumes[specimen]
+
+        def read() -> Loaded:
+            size = self._files.size_of(specimen)
+            with open_volume(Path(path), size, part or None) as volume:
+                need = int(np.prod(volume.shape)) * volume.dtype.itemsize
+                check_memory(path, need, "the volume, for slices,")
+                return Loaded(_filled(volume.shape, volume.dtype, volume.blocks()), volume.size)
+
+        return self._kept_or(f"labels {path}:{part}", read)  # type: ignore[no-any-return]
+
+    def _image(self, specimen: str, like: tuple[int, ...] | None) -> Picture:
+        shape = None if like is None else (like[0], like[1], like[2])
+
+        def read() -> Picture:
+            with image_in(self._files, specimen, shape) as image:
+                if image is None or image.volume.voxel_size is None:
+                    raise ReadError(f"{self._files.images[specimen]}: unknown voxel size")
+                return picture_of(image, image.volume.voxel_size)
+
+        return self._kept_or(f"image {self._files.images[specimen]}", read)  # type: ignore[no-any-return]
 
 
-def images_of(image: Path, specimens: list[str]) -> dict[str, str]:
-    """Return specimen -> raw image: the file given, or that of the same name in a folder."""
-    if not image.exists():
-        raise ReadError(f"--image {image}: there is no such file or folder")
-    if not image.is_dir() or image.name.endswith(".zarr"):
-        if len(specimens) != 1:
-            raise ReadError(
-                f"--image {image} is one image for {len(specimens)} specimens; give a folder with "
-                "images called after them"
-            )
-        return {specimens[0]: str(image.resolve())}
-    found = {path.name.split(".")[0]: str(path.resolve()) for path in sorted(image.iterdir())}
-    images = {name: found[name] for name in specimens if name in found}
-    if not images:
-        raise ReadError(f"--image {image}: no file is called after a specimen ({specimens[0]}.tif)")
-    return images
+def image_exists(place: str) -> bool:
+    """Return whether an image is there, also inside an HDF5 file."""
+    return Path(place).exists() or Images(Path(place)).there()
+
+
+def picture_of(image: Image, size: VoxelSize) -> Picture:
+    """Read the channels of an opened image that have a name."""
+    volume = image.volume
+    need = int(np.prod(volume.stored)) * volume.dtype.itemsize
+    check_memory(volume.path, 2 * need, "the image, for slices,")
+    channels, ends = [], []
+    kept = [number for number, name in enumerate(image.channels) if name]
+    for number in kept:
+        one = chosen(volume, {"c": number}) if "c" in volume.axes else volume
+        voxels = _filled(one.shape, one.dtype, one.blocks())
+        step = max(1, int((voxels.size / LOOKED_AT) ** (1 / 3)))
+        low, high = np.nanpercentile(voxels[::step, ::step, ::step], [DARK, BRIGHT])
+        channels.append(Loaded(voxels, size))
+        ends.append((float(low), float(high)))
+    names = tuple(image.channels[number] for number in kept)
+    return Picture(tuple(channels), names, tuple(ends))
+
+
+def colours_of(names: Sequence[str]) -> list[tuple[float, float, float]]:
+    """Return the colours in which channels are drawn, by their meaning."""
+    free = iter(cycle(OTHERS))
+    meanings = [meaning(name) for name in names]
+    return [
+        LIGHTS[about[0]] if about is not None and about[0] in LIGHTS else next(free)
+        for about in meanings
+    ]
+
+
+def _filled(shape: tuple[int, int, int], dtype: Any, blocks: Iterable[Any]) -> NDArray[Any]:
+    """Return blocks of a volume as one array, z, y, x."""
+    voxels = np.zeros(shape, dtype)
+    for block, (z, y, x) in blocks:
+        depth, height, width = block.shape
+        voxels[z : z + depth, y : y + height, x : x + width] = block
+    return voxels
 
 
 def _cut(volume: Loaded, points: NDArray[np.float64]) -> NDArray[Any]:
@@ -164,7 +245,8 @@ def _rows(labels: NDArray[Any], ids: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(ids[order][at] == labels, order[at] + 1, 0)
 
 
-def _grey(values: NDArray[Any]) -> NDArray[np.uint8]:
-    low, high = np.percentile(values, [DARK, BRIGHT])
-    scaled = (values.astype(np.float64) - low) / max(float(high - low), 1e-12)
-    return np.asarray(np.rint(255 * np.clip(scaled, 0.0, 1.0)), dtype=np.uint8)
+def _levels(values: NDArray[Any], ends: tuple[float, float]) -> NDArray[np.uint16]:
+    """Return values of a channel as numbers from 0 to `LEVELS` between its ends."""
+    low, high = ends
+    scaled = (np.nan_to_num(values.astype(np.float64)) - low) / max(high - low, 1e-12)
+    return np.asarray(np.rint(LEVELS * np.clip(scaled, 0.0, 1.0)), dtype=np.uint16)

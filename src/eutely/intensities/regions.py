@@ -180,16 +180,16 @@ def _ellipsoids(
     reach = np.minimum(reach, box)
     starts = np.zeros(shape[0] * shape[1] + 1, np.int64) if taken is None else taken.starts
     runs = np.zeros((0, 3), np.int64) if taken is None else taken.runs
-    found = np.empty((0, 4), np.int64)
+    found = np.empty((4096, 4), np.int64)
     parts = []
     for number in np.flatnonzero(known).tolist():
-        used = len(found) + 1
-        while used > len(found):
-            found = np.empty((max(4096, 2 * used), 4), np.int64) if used > len(found) else found
-            used = ellipsoid_runs(
+        while (
+            used := ellipsoid_runs(
                 centres[number], form[number], reach[number], np.array(bounds), box,
                 starts, runs, found,
-            )  # fmt: skip
+            )
+        ) > len(found):  # fmt: skip
+            found = np.empty((2 * used, 4), np.int64)
         found[:used, 3] = number
         parts.append(found[:used].copy())
     return Regions.from_runs(

@@ -1,9 +1,10 @@
-"""Images of specimens: which image belongs to which, and what they have in the nuclei."""
+"""Images of specimens: which belongs to which, and what they have in nuclei and labels."""
 
 import logging
+import math
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,13 +15,15 @@ import numpy as np
 from eutely.errors import ReadError
 from eutely.io import nwb_file, volumes
 from eutely.io.limits import check_memory
+from eutely.io.sources import Files, Reading, ReadProgress, Source
 from eutely.io.volumes import bioio
-from eutely.io.volumes.image import Image, image_of
+from eutely.io.volumes.image import Image, check_voxel_size, image_of
 from eutely.io.volumes.volume import Volume, VoxelSize
 from eutely.specimen import MICROMETRE, VOXEL, Specimen
 
 if TYPE_CHECKING:
     from eutely.intensities import Regions
+    from eutely.nuclei import Block
 
 log = logging.getLogger("eutely")
 
@@ -32,6 +35,13 @@ TAILS = re.compile(
     re.IGNORECASE,
 )
 """Last word of a file's name that says what it is, not of which specimen it is."""
+
+CENTRE = 1.0
+"""Radius in micrometres in which points without radii are measured: inside the nucleus of a
+neuron."""
+
+LABELS_SHARE = 0.5
+"""Share of the labels in the progress of a volume with an image."""
 
 OUTSIDE = 0.5
 """Share of the nuclei outside the image from which the two do not belong together."""
@@ -117,6 +127,11 @@ class Images:
             f"such as {specimen}.tif"
         )
 
+    def there(self) -> bool:
+        """Return whether the file of ``file.h5:dataset`` exists."""
+        file, _, _ = str(self.path).rpartition(":")
+        return bool(file) and Path(file).is_file()
+
     def inside(self) -> tuple[Path | None, str]:
         """Return file and dataset of ``file.h5:dataset``; None for any other path that exists."""
         file, _, dataset = str(self.path).rpartition(":")
@@ -134,6 +149,46 @@ class Images:
                 f"--image {self.path}: one image for {specimens} specimens; give a folder with an "
                 "image of the same name for each"
             )
+
+    def remembered(self, files: Files, specimens: Sequence[str]) -> Files:
+        """Return files with the images of specimens; a specimen without one is left out."""
+        self.check(len(specimens))
+        places = {}
+        for name in specimens:
+            try:
+                path, dataset = self.of(name)
+            except ReadError:
+                continue
+            places[name] = str(path.resolve()) + (f":{dataset}" if dataset else "")
+        if specimens and not places:
+            self.of(specimens[0])  # says what is wrong
+        return replace(files, images=places, channels=self.channels)
+
+
+@contextmanager
+def image_in(
+    files: Files, specimen: str, like: tuple[int, int, int] | None = None
+) -> Iterator[Image | None]:
+    """Open the image of a specimen that a folder remembers; None where there is none.
+
+    Parameters
+    ----------
+    files
+        of the folder.
+    specimen
+        its name.
+    like
+        voxels of its labels, see `eutely.io.volumes.image.image_of`.
+    """
+    place = files.images.get(specimen)
+    images = None if place is None else Images(Path(place), files.channels)
+    if images is None or not (images.path.exists() or images.there()):
+        yield None
+        return
+    with images.opened(specimen) as raw:
+        image = image_of(raw, like, files.channels)
+        size = raw.voxel_size or files.size_of(specimen)
+        yield replace(image, volume=replace(image.volume, voxel_size=size))
 
 
 def without_tail(name: str) -> str:
@@ -168,9 +223,18 @@ def in_image(specimen: Specimen, images: Images, voxel_size: VoxelSize | None) -
     from eutely.intensities import inside
 
     if not np.isfinite(specimen.radii).any():
-        raise ReadError(
-            f"{specimen.name}: nuclei without radii cannot be measured in an image; add a column r"
-        )
+        if specimen.unit != MICROMETRE:
+            raise ReadError(
+                f"{specimen.name}: nuclei without radii cannot be measured in an image; add a "
+                "column r"
+            )
+        log.info(
+            "%s: nuclei without radii are measured within %g um of their centres",
+            specimen.name, CENTRE,
+        )  # fmt: skip
+        balls = np.full(specimen.radii.shape, CENTRE)
+        measured = in_image(replace(specimen, radii=balls), images, voxel_size)
+        return replace(measured, radii=specimen.radii)
     with images.opened(specimen.name) as raw:
         image = image_of(raw, None, images.channels)
         size = voxel_size or raw.voxel_size
@@ -251,3 +315,55 @@ def in_regions(
             )
         features |= {f"{channel}_{key}": column for key, column in columns.items()}
     return replace(specimen, features=features)
+
+
+def read_labels(
+    file: Source, voxel_size: VoxelSize | None, progress: ReadProgress, images: Images | None
+) -> Reading:
+    """Read the nuclei of a label volume.
+
+    Parameters
+    ----------
+    file
+        a label volume.
+    voxel_size
+        takes precedence over the file; without both, the image's is used.
+    progress
+        callback.
+    images
+        to measure the nuclei in.
+    """
+    # here, because importing Numba is slow
+    from eutely.intensities import RunCollector
+    from eutely.nuclei import measure
+
+    with ExitStack() as stack:
+        raw = None if images is None else stack.enter_context(images.opened(file.name))
+        volume = stack.enter_context(
+            volumes.open_volume(
+                file.path, voxel_size, file.part, None if raw is None else raw.voxel_size
+            )
+        )
+        image = None
+        if images is not None and raw is not None:
+            image = image_of(raw, volume.shape, images.channels)
+            if voxel_size is None:
+                check_voxel_size(raw, volume.path, volume.size)
+        total, done = math.prod(volume.shape), 0
+        runs = None if image is None else RunCollector(volume.shape)
+        share = 1.0 if image is None else LABELS_SHARE
+
+        def counted() -> "Iterator[Block]":
+            nonlocal done
+            for block, start in volume.blocks():
+                if runs is not None:
+                    runs.add(block, start)
+                    check_memory(volume.path, 4 * runs.nbytes, "runs of labels")
+                yield block, start
+                done += block.size
+                progress(share * done / total)
+
+        specimen = measure(counted(), volume.shape, volume.size, file.name)
+        if image is not None and images is not None and runs is not None:
+            specimen = in_regions(specimen, runs.regions(specimen.ids), image, images, volume.size)
+        return Reading(specimen, file.path, volume.size)

@@ -7,6 +7,7 @@ eutely reads, with HDF5 alone:
   ``voxel_mask`` (or ``color_voxel_mask``), often its centre only;
 - names in the column ``ID_labels``, as texts or as texts split into characters, or in ``labels``;
 - the voxel size in the ``grid_spacing`` of its imaging volume;
+- columns whose description begins with "feature", as `eutely.io.nwb_layout` writes them;
 - a ``MultiChannelVolume`` with the image, x, y, z, channel; ``RGBW_channels`` tells the colours.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
+from eutely.io.images import CENTRE
 from eutely.io.limits import check_memory
 from eutely.io.nwb_file import groups, local, opened, rows, spacing, text_of, volume_in, volumes_of
 from eutely.io.volumes.image import Image, check_image_memory
@@ -43,12 +45,11 @@ MASKS = ("voxel_mask", "color_voxel_mask")
 COLOURS = ("R", "G", "B", "W")
 """Features from the colours of NeuroPAL, in the order of ``RGBW_channels``."""
 
+FEATURE = "feature"
+"""Begins the description of a column that is a measurement of nuclei."""
+
 UNNAMED = {"", "nan", "none", "n/a", "na", "unknown", "?"}
 """Texts that stand for no name, in lower case."""
-
-CENTRE = 1.0
-"""Radius in micrometres in which colours are measured around a nucleus of which only the centre is
-known: inside the nucleus of a neuron."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,9 @@ def read_nwb(
         specimen = _specimen(name, ids, starts, voxels, size)
         if names is not None:
             specimen = replace(specimen, names=tuple(names))
+        own = _features(path, found.group, len(ids))
+        if own:
+            return replace(specimen, features=own)
         mask = found.group.get(MASKS[1])
         if mask is not None and {"R", "G", "B"} <= set(mask.dtype.names or ()):
             colours = {
@@ -204,6 +208,18 @@ def _names(path: Path, group: Any, count: int) -> list[str] | None:
     return ["" if text.strip().lower() in UNNAMED else text for text in texts]
 
 
+def _features(path: Path, group: Any, count: int) -> dict[str, NDArray[np.float64]]:
+    """Return the columns that their descriptions call features, by the names they had."""
+    features = {}
+    for key in sorted(group):
+        words = text_of(group[key].attrs.get("description", ""))
+        if words.startswith(f"{FEATURE} ") and group[key].shape == (count,):
+            values = rows(path, group[key])
+            if values.dtype.kind in "iuf":
+                features[words.removeprefix(f"{FEATURE} ")] = values.astype(np.float64)
+    return features
+
+
 def _specimen(
     name: str,
     ids: NDArray[np.int64],
@@ -265,6 +281,8 @@ def _image(file: Any, path: Path) -> Image | None:
     order = rows(path, images[0]["RGBW_channels"]).astype(np.int64).tolist()
     names = [""] * volume.stored[-1]
     for colour, channel in zip(COLOURS, order, strict=False):
+        if channel == -1:
+            continue  # this image has no such colour
         if not 0 <= channel < len(names):
             raise ReadError(
                 f"{path}: channel {channel} of {len(names)} in RGBW_channels; correct it"

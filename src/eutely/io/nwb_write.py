@@ -1,4 +1,4 @@
-"""Annotations in NWB files: a copy of the file with new columns in its segmentation.
+"""Annotations in NWB files: a copy of the file with new columns; what people state about it.
 
 A column of a table (``VectorData``) is a dataset with a description, its type and an id, listed in
 the ``colnames`` of the table. Nothing else in the file is touched, whichever extensions it uses;
@@ -8,7 +8,12 @@ pynwb then verifies that the copy is as valid as the file itself.
 from __future__ import annotations
 
 import io
+import re
+import tomllib
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,6 +22,7 @@ import numpy as np
 
 from eutely.annotation import Annotation
 from eutely.errors import EutelyError, ReadError, WriteError, install
+from eutely.io.limits import check_memory, check_regular
 from eutely.io.nwb import segmentation
 from eutely.io.nwb_file import opened
 from eutely.io.whole import new_bytes, whole
@@ -29,12 +35,76 @@ COLUMNS = {
 """Columns that are added to a segmentation, and what they mean."""
 
 
+SESSION = {
+    "session_description": str, "experiment_description": str, "experimenter": list,
+    "lab": str, "institution": str, "keywords": list, "related_publications": list,
+    "session_start_time": datetime,
+}  # fmt: skip
+SUBJECT = {
+    "subject_id": str, "species": str, "sex": str, "age": str, "growth_stage": str, "strain": str,
+    "genotype": str, "description": str, "cultivation_temp": float,
+}  # fmt: skip
+"""What ``--about`` may state about the recording, and in its table ``subject`` about the animal."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a person states about recordings: values of `SESSION` and of `SUBJECT`."""
+
+    session: Mapping[str, Any] = field(default_factory=dict)
+    subject: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_about(path: Path) -> About:
+    """Read what a person states about recordings (TOML)."""
+    check_regular(path)
+    try:
+        check_memory(path, 100 * path.stat().st_size, "a file of this size")
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ReadError(f"--about {path}: not TOML ({error}); see docs/neuropal.md") from error
+    subject = given.pop("subject", {})
+    for table, known in ((given, SESSION), (subject if isinstance(subject, dict) else {}, SUBJECT)):
+        for key, value in table.items():
+            kind = known.get(key)
+            if kind is None:
+                raise ReadError(
+                    f"--about {path}: unknown key '{key}'; there are: {', '.join(known)}"
+                )
+            if kind is float and isinstance(value, int | float):
+                continue
+            if not isinstance(value, kind):
+                raise ReadError(f"--about {path}: {key} is {value!r}, expected {kind.__name__}")
+    start = given.get("session_start_time")
+    if start is not None and start.tzinfo is None:
+        given["session_start_time"] = start.replace(tzinfo=UTC)
+    return About(given, dict(subject))
+
+
+def subject_of(provenance: Mapping[str, str]) -> dict[str, str]:
+    """Return what an atlas says of the animals it is of; what is not known is said in NWB's way.
+
+    >>> subject_of({"organism": "C. elegans, adult hermaphrodite"})
+    {'age': 'P0D/', 'sex': 'XX', 'species': 'Caenorhabditis elegans'}
+    """
+    words = " ".join(provenance.get(key, "") for key in ("organism", "sex", "stage"))
+    known = {"age": "P0D/", "sex": "U"}  # at least 0 days, unknown
+    species = re.match(r"[A-Z][a-z]+ [a-z]+", words)
+    if "C. elegans" in words:
+        known["species"] = "Caenorhabditis elegans"
+        known["sex"] = "XX" if "hermaphrodite" in words else "XO" if "male" in words else "U"
+    elif species:
+        known["species"] = species[0]
+    return known
+
+
 def check_pynwb() -> None:
     """Raise an error if the library is not installed; to be called before long work."""
-    _library()
+    pynwb_library()
 
 
-def _library() -> Any:
+def pynwb_library() -> Any:
+    """Return pynwb, or raise an error that says how to install it."""
     try:
         import pynwb
     except ImportError as error:
@@ -81,7 +151,7 @@ def write_annotated(
     }
     with whole(path) as aside:
         new_bytes(aside, _with_columns(source.read_bytes(), table, values))
-        new = set(_faults(aside)) - set(_faults(source))
+        new = set(faults_of(aside)) - set(faults_of(source))
         if new:
             raise WriteError(f"cannot write {path}: not valid NWB ({min(new)[:160]})")
 
@@ -113,9 +183,9 @@ def _with_columns(content: bytes, table: str, values: dict[str, list[Any]]) -> b
     return memory.getvalue()
 
 
-def _faults(path: Path) -> list[str]:
+def faults_of(path: Path) -> list[str]:
     """Return what pynwb's validator says about a file."""
-    pynwb = _library()
+    pynwb = pynwb_library()
     try:
         # Cached specifications may differ from the installed ones in harmless ways.
         with warnings.catch_warnings():

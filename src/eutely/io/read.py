@@ -18,8 +18,7 @@ from eutely.errors import EutelyError, ReadError
 from eutely.io import volumes
 from eutely.io.apo import read_apo, read_marker
 from eutely.io.columns import columns_of
-from eutely.io.images import Images, in_image
-from eutely.io.labels import read_labels
+from eutely.io.images import Images, in_image, read_labels
 from eutely.io.names import named_by, read_names, with_names
 from eutely.io.nwb import read_nwb
 from eutely.io.programs import program_of

@@ -1,11 +1,15 @@
-"""Which files and folders hold specimens, and of which kind: by content, or by name."""
+"""Which files and folders hold specimens, and of which kind: by content, or by name.
+
+A folder of annotations remembers them (`Files`), for slices and for exports.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -18,6 +22,8 @@ from eutely.io.names import names_beside
 from eutely.io.programs import program_of
 from eutely.io.volumes.choice import suffix_of
 from eutely.io.volumes.volume import VoxelSize
+from eutely.io.whole import new_text
+from eutely.io.written import tables_in
 from eutely.specimen import Specimen
 
 if TYPE_CHECKING:
@@ -67,6 +73,115 @@ class Reading:
     path: Path
     voxel_size: VoxelSize | None = None
     """x, y, z in micrometres, of a volume"""
+
+
+INPUTS = "inputs.json"
+"""File in a folder of annotations: where its specimens were read from."""
+
+EARLIER = "curate.json"
+"""What `INPUTS` was called before 0.3."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where specimens were read from; all may be absent.
+
+    Attributes
+    ----------
+    volumes
+        specimen -> path of its label volume, and path inside that file, or "".
+    images
+        specimen -> path of its image, ``file.h5:dataset`` for a dataset.
+    voxel_size
+        x, y, z in micrometres, for files that have none.
+    others
+        specimen -> kind, path and part of an input that is no volume.
+    sizes
+        specimen -> voxel size as it was read.
+    channels
+        names of the channels of the images; () for those in the files.
+    """
+
+    volumes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    images: Mapping[str, str] = field(default_factory=dict)
+    voxel_size: VoxelSize | None = None
+    others: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    sizes: Mapping[str, VoxelSize] = field(default_factory=dict)
+    channels: tuple[str, ...] = ()
+
+    def size_of(self, specimen: str) -> VoxelSize | None:
+        """Return the voxel size that a person gave, or that was read."""
+        return self.sizes.get(specimen, self.voxel_size)
+
+
+def remembered(files: Sequence[Source], readings: Sequence[Reading]) -> Files:
+    """Return where specimens were read from; images are added by `eutely.io.images.Images`."""
+    volumes = {file.name: file for file in files if file.kind == "volume"}
+    by_path = {file.path: file for file in files}
+    here, others, sizes = {}, {}, {}
+    for reading in readings:
+        name = reading.specimen.name
+        file = volumes.get(name) or by_path.get(reading.path)
+        if file is None:
+            continue
+        place = str(file.path.resolve()), file.part or ""
+        if file.kind == "volume":
+            here[name] = place
+        else:
+            others[name] = (file.kind, *place)
+        if reading.voxel_size is not None:
+            sizes[name] = reading.voxel_size
+    return Files(here, others=others, sizes=sizes)
+
+
+def write_files(folder: Path, files: Files) -> None:
+    """Remember in a folder where its specimens were read from."""
+    values = {
+        "volumes": dict(files.volumes),
+        "images": dict(files.images),
+        "voxel_size": files.voxel_size,
+        "others": dict(files.others),
+        "sizes": dict(files.sizes),
+        "channels": files.channels,
+    }
+    with tables_in(folder) as aside, new_text(aside / INPUTS) as file:
+        file.write(json.dumps(values, indent=1) + "\n")
+
+
+def read_files(folder: Path) -> Files:
+    """Return where the specimens of a folder were read from; nothing where that is not known.
+
+    Files that moved together with the folder are found in it, or beside it.
+    """
+    path = next((folder / name for name in (INPUTS, EARLIER) if (folder / name).exists()), None)
+    if path is None:
+        return Files()
+
+    def found(place: object) -> str:
+        given = Path(str(place))
+        near = (given, folder / given.name, folder.resolve().parent / given.name)
+        return str(next((one for one in near if one.exists()), given))
+
+    def size(value: Sequence[float] | None) -> VoxelSize | None:
+        return None if value is None else (float(value[0]), float(value[1]), float(value[2]))
+
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        sizes = {str(name): size(each) for name, each in values.get("sizes", {}).items()}
+        return Files(
+            {name: (found(at[0]), str(at[1])) for name, at in values["volumes"].items()},
+            {str(name): found(place) for name, place in values["images"].items()},
+            size(values["voxel_size"]),
+            {
+                str(name): (str(kind), found(place), str(part))
+                for name, (kind, place, part) in values.get("others", {}).items()
+            },
+            {name: each for name, each in sizes.items() if each is not None},
+            tuple(map(str, values.get("channels", ()))),
+        )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+            RecursionError) as error:  # fmt: skip
+        raise ReadError(f"{path} is damaged ({error}); delete it to go on without it") from error
 
 
 ReadProgress = Callable[[float], None]

@@ -93,6 +93,36 @@ class MultiProblem:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class JointSolution:
+    """Consistent matchings of more than two graphs.
+
+    Attributes
+    ----------
+    cliques
+        nuclei of one cell each; ``cliques.table(2)`` lists those of two graphs or more.
+    matchings
+        (g, h) -> (n_g,) int32, the node of h of each node of g, or -1.
+    objective
+        its cost, without forbidden assignments.
+    forbidden
+        number of assignments that are no candidates.
+    bound
+        no matchings of the pairs cost less, consistent or not; None unless requested.
+    """
+
+    cliques: Cliques
+    matchings: dict[tuple[int, int], NDArray[np.int32]]
+    objective: float
+    forbidden: int
+    bound: float | None
+
+    def __repr__(self) -> str:
+        bound = "" if self.bound is None else f", at least {self.bound:.6g}"
+        count = len(self.cliques.table(2))
+        return f"<JointSolution: {count} cliques, objective {self.objective:.6g}{bound}>"
+
+
 class Groups(NamedTuple):
     """Nuclei of some specimens in groups, at most one nucleus per specimen in each group.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Union, overload
 
 from numpy.typing import ArrayLike
 
@@ -31,6 +31,8 @@ from eutely.specimen import Specimen
 if TYPE_CHECKING:
     import pandas as pd
 
+    from eutely.multi import MultiProblem
+    from eutely.multi.joint import JointSolution
     from eutely.pose import Pose
     from eutely.problem import PairProblem
     from eutely.solver import Effort, Solution
@@ -209,22 +211,58 @@ def orient(specimen: Given, *, mirrored: bool = False) -> list[Pose]:
     return poses_of(one_specimen(specimen, "orient"), mirrored=mirrored)
 
 
+@overload
 def solve(
-    problem: PairProblem | str | PathLike[str],
+    problem: PairProblem,
     effort: str | Effort = "default",
     *,
     time_limit: float | None = None,
     seed: int = 0,
     start: ArrayLike | None = None,
     bound: bool = False,
-) -> Solution:
+) -> Solution: ...
+
+
+@overload
+def solve(
+    problem: MultiProblem,
+    effort: str | Effort = "default",
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    start: ArrayLike | None = None,
+    bound: bool = False,
+) -> JointSolution: ...
+
+
+@overload
+def solve(
+    problem: str | PathLike[str],
+    effort: str | Effort = "default",
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    start: ArrayLike | None = None,
+    bound: bool = False,
+) -> Solution | JointSolution: ...
+
+
+def solve(
+    problem: PairProblem | MultiProblem | str | PathLike[str],
+    effort: str | Effort = "default",
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    start: ArrayLike | None = None,
+    bound: bool = False,
+) -> Solution | JointSolution:
     """Match left to right nodes at low cost; at the lowest if there are no quadratic costs.
 
     Parameters
     ----------
     problem
-        candidates and costs, see `eutely.problem.PairProblem.from_arrays`; or a ``.dd``
-        file. More than two graphs: `eutely.multi.solve_direct`.
+        candidates and costs, see `eutely.problem.PairProblem.from_arrays`; those of all pairs of
+        more than two graphs, `eutely.multi.MultiProblem`; or a ``.dd`` file of either.
     effort
         ``fast``, ``default`` or ``thorough``, or an `eutely.solver.Effort`.
     time_limit
@@ -232,9 +270,15 @@ def solve(
     seed
         of the perturbations.
     start
-        (n_left,) a matching to improve, instead of a search from scratch; it never gets worse.
+        (n_left,) a matching to improve, instead of a search from scratch; it never gets worse. Of
+        two graphs only.
     bound
         also compute a lower bound.
+
+    Returns
+    -------
+    Solution or JointSolution
+        of two graphs, or of more.
 
     Examples
     --------
@@ -246,18 +290,47 @@ def solve(
     ([1, 0], -2.0, -2.0)
     """
     from eutely import solver
+    from eutely.multi import MultiProblem
 
     check_seed(seed)
-    return solver.solve(
-        _the_problem(problem), effort, time_limit=time_limit, seed=seed, start=start, bound=bound
-    )
+    given = _the_problem(problem)
+    if isinstance(given, MultiProblem):
+        if start is not None or not isinstance(effort, str):
+            raise ProblemError("more than two graphs take no start, and a named effort")
+        return _solved_together(given, effort, time_limit, seed, bound)
+    return solver.solve(given, effort, time_limit=time_limit, seed=seed, start=start, bound=bound)
 
 
-def _the_problem(given: PairProblem | str | PathLike[str]) -> PairProblem:
+def _solved_together(
+    joint: MultiProblem, effort: str, time_limit: float | None, seed: int, bound: bool
+) -> JointSolution:
+    """Solve the problems of all pairs of more than two graphs, consistently."""
+    from eutely.multi import solve_direct
+    from eutely.multi.joint import JointSolution
+    from eutely.solver import EFFORTS
+    from eutely.solver.dual import lower_bound
+
+    cliques = solve_direct(joint, effort, time_limit=time_limit, seed=seed)
+    keys = [(piece.g, piece.h) for piece in joint.pieces]
+    found = cliques.to_matchings(keys)
+    objective, forbidden = joint.evaluate(cliques)
+    lowest = None
+    if bound:  # no pair costs less in a consistent solution than by itself
+        problems = [piece.problem.arrays for piece in joint.pieces]
+        sweeps = EFFORTS[effort].sweeps
+        lowest = float(sum(lower_bound(p, sweeps if len(p.edge_ends) else 0) for p in problems))
+    matchings = {key: found.of(number) for number, key in enumerate(keys)}
+    return JointSolution(cliques, matchings, objective, forbidden, lowest)
+
+
+def _the_problem(
+    given: PairProblem | MultiProblem | str | PathLike[str],
+) -> PairProblem | MultiProblem:
     """Return the problem that a user gave."""
+    from eutely.multi import MultiProblem
     from eutely.problem import PairProblem
 
-    if isinstance(given, PairProblem):
+    if isinstance(given, PairProblem | MultiProblem):
         return given
     if not isinstance(given, str | PathLike):
         raise ProblemError(f"solve takes a PairProblem or a .dd file, found {kind(given)}")
@@ -266,9 +339,4 @@ def _the_problem(given: PairProblem | str | PathLike[str]) -> PairProblem:
     if not Path(given).is_file():
         raise ReadError(f"{fspath(given)} does not exist")
     pairs = read_dd(Path(given))
-    if len(pairs) > 1:
-        raise ProblemError(
-            f"{fspath(given)} holds {len(pairs)} problems of pairs; solve them together by "
-            "eutely.multi.solve_direct(eutely.multi.MultiProblem.from_pairs(eutely.io.dd.read_dd(F)))"
-        )
-    return pairs[0][2]
+    return MultiProblem.from_pairs(pairs) if max(h for _, h, _ in pairs) > 1 else pairs[0][2]

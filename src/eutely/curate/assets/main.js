@@ -254,6 +254,29 @@ const clicks = {
 };
 for (const [id, action] of Object.entries(clicks)) document.getElementById(id).addEventListener("click", action);
 
+// Results for other programs; the server says what is missing, an extra for instance.
+const exports = document.getElementById("exports"), exportSaid = document.getElementById("export-said");
+async function writeExport() {
+  const kinds = [...document.querySelectorAll("#export-kinds input:checked")].map(({ value }) => value);
+  const go = document.getElementById("export-go");
+  if (!kinds.length) { exportSaid.textContent = "choose at least one"; return; }
+  go.disabled = true;
+  exportSaid.textContent = "writing …";
+  try {
+    const { folder, files } = await post("export", { kinds });
+    exportSaid.textContent = `${files.join(", ")} written into ${folder}`;
+  } catch (error) { exportSaid.textContent = error.message; }
+  go.disabled = false;
+}
+document.getElementById("export").addEventListener("click", () => {
+  document.getElementById("export-folder").textContent = `${desk.overview?.folder || ""}/export`;
+  exportSaid.textContent = "";
+  exports.showModal();
+});
+document.getElementById("export-go").addEventListener("click", writeExport);
+document.getElementById("export-close").addEventListener("click", () => exports.close());
+exports.addEventListener("close", () => document.activeElement?.blur());
+
 const KEYS = {
   Enter: confirmName, y: confirmName, 0: () => desk.row >= 0 && settle([[desk.row, -1]]), s: startSwap,
   o: () => desk.row >= 0 && settle([[desk.row, null]], false),
@@ -263,7 +286,7 @@ const KEYS = {
   g: travel, w: () => scene.reset(), "?": () => help.showModal(), Escape: () => { desk.swapping = false; drawCard(); },
 };
 document.addEventListener("keydown", (event) => {
-  if (!desk.open || help.open || event.target.closest?.("input, select")) return;
+  if (!desk.open || help.open || exports.open || event.target.closest?.("input, select")) return;
   if (event.target === scene.over && event.key.startsWith("Arrow")) return;  // turns the picture
   if (event.key === "Enter" && event.target.closest?.("button")) return;
   const digit = /^Digit([1-8])$/.exec(event.code);

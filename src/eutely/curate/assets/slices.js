@@ -1,4 +1,4 @@
-// Three slices of the label volume and of the image through the nucleus in question.
+// Three slices of the label volume and of the image's channels through the nucleus in question.
 "use strict";
 
 const slicePlace = document.getElementById("slices");
@@ -17,9 +17,63 @@ async function showSlices() {
   desk.planes = told.planes.map((plane) => ({
     ...plane,
     nuclei: plane.nuclei && unpack(plane.nuclei, Uint32Array),
-    image: plane.image && unpack(plane.image, Uint8Array),
+    images: plane.images.map((image) => unpack(image, Uint16Array)),
   }));
+  desk.channels = told.channels || [];
+  drawLights();
   drawSlices();
+}
+
+// Which channels are shown, and between which levels; kept for the specimens to come.
+const lights = new Map();
+const lightPlace = document.getElementById("lights");
+
+function lightOf({ name, colour }) {
+  if (!lights.has(name)) {
+    const coloured = desk.channels.some((one) => Math.min(...one.colour) < 0.5 && Math.max(...one.colour) > 0.9);
+    const white = Math.min(...colour) > 0.7;
+    lights.set(name, { shown: !(coloured && white), dark: 0, bright: 0.6 });
+  }
+  return lights.get(name);
+}
+
+function drawLights() {
+  lightPlace.hidden = !desk.channels.length;
+  const known = desk.channels.map(({ name }) => name).join(" ");
+  if (lightPlace.dataset.names === known) return;
+  lightPlace.dataset.names = known;
+  lightPlace.replaceChildren(...desk.channels.map((channel) => {
+    const light = lightOf(channel), box = element("div", undefined, "light"), name = element("label"), tick = element("input");
+    tick.type = "checkbox";
+    tick.checked = light.shown;
+    tick.addEventListener("change", () => { light.shown = tick.checked; drawSlices(); });
+    const dot = element("i");
+    dot.style.background = css(channel.colour);
+    name.append(tick, dot, element("span", channel.name));
+    box.append(name);
+    for (const end of ["dark", "bright"]) {
+      const range = element("input");
+      range.type = "range";
+      range.min = 0; range.max = 1; range.step = 0.005;
+      range.value = Math.sqrt(light[end]);  // dim nuclei need the finer steps
+      range.title = end === "dark" ? "drawn black up to here" : "drawn brightest from here";
+      range.setAttribute("aria-label", `${channel.name}: ${range.title}`);
+      range.addEventListener("input", () => { light[end] = range.value ** 2; drawSlices(); });
+      box.append(range);
+    }
+    return box;
+  }));
+}
+
+function levels(plane, at) {
+  const colour = [0, 0, 0];
+  desk.channels.forEach((channel, number) => {
+    const { shown, dark, bright } = lightOf(channel);
+    if (!shown) return;
+    const level = Math.min(1, Math.max(0, (plane.images[number][at] / 65535 - dark) / Math.max(bright - dark, 1e-4)));
+    for (let k = 0; k < 3; k++) colour[k] = Math.min(1, colour[k] + channel.colour[k] * level);
+  });
+  return colour;
 }
 
 function drawSlices() {
@@ -30,13 +84,15 @@ function drawSlices() {
     canvas.height = plane.height;
     canvas.title = "click a nucleus";
     const ink = canvas.getContext("2d"), pixels = ink.createImageData(plane.width, plane.height);
+    const fill = plane.images.length > 1 ? 0 : 0.25;  // the image's own colours stay what they are
     for (let at = 0; at < plane.width * plane.height; at++) {
-      const row = plane.nuclei ? plane.nuclei[at] - 1 : -1, grey = plane.image ? plane.image[at] / 255 : 0;
-      let colour = [grey, grey, grey];
+      const row = plane.nuclei ? plane.nuclei[at] - 1 : -1;
+      let colour = levels(plane, at);
       if (row >= 0) {
         const cell = desk.open.cells[row], hue = cell < 0 ? GREY : hues[cell];
         const edge = [1, -1, plane.width, -plane.width].some((step) => plane.nuclei[at + step] !== row + 1);
-        const share = row === desk.row ? (edge ? 1 : 0.75) : plane.image ? (edge ? 0.8 : 0.25) : 0.5;
+        const inside = plane.images.length ? fill : 0.5, line = plane.images.length ? 0.8 : 0.5;
+        const share = row === desk.row ? (edge ? 1 : fill || !plane.images.length ? 0.75 : 0) : edge ? line : inside;
         const ground = row === desk.row && edge ? [1, 1, 1] : hue;
         colour = colour.map((value, k) => (1 - share) * value + share * ground[k]);
       }
