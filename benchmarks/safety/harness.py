@@ -12,6 +12,7 @@ import io
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -87,16 +88,18 @@ def _disturb(folder: Path, place: int, what: str, counted: int) -> None:
     from eutely import steps
 
     record, left, full = os.write, place, False
-    number = os.getpid()
+    number, one = os.getpid(), threading.Lock()
 
     def use(kind: str, half: Callable[[], object] = lambda: None) -> None:
         """Count one use; end the process, or raise, where that is due."""
         nonlocal left, full
         if os.getpid() != number:
             return
-        record(counted, f"{kind}\n".encode())
-        left -= 1
-        if left == 0:
+        with one:
+            record(counted, f"{kind}\n".encode())
+            left -= 1
+            here = left == 0
+        if here:
             half()
             if what == KILL:
                 os.kill(number, signal.SIGKILL)

@@ -239,7 +239,6 @@ def _complete(folder: Path) -> None:
             move(path, folder / path.name)
     except FileNotFoundError:
         pass  # another process is completing it, too
-    entries_to_disk(folder)
     remove_empty(ready)
 
 
