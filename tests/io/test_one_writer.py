@@ -170,7 +170,7 @@ def functions_of_ours(tree: ast.AST) -> Iterator[str]:
 
 def files_of_ours(tree: ast.AST) -> Iterator[str]:
     """Yield names of files that `eutely.io.whole` has opened, and of buffers in memory."""
-    makers = {"new_file", "new_text", "growing", "BytesIO", "StringIO"}
+    makers = {"new_file", "new_text", "growing", "changing", "BytesIO", "StringIO"}
     for node in ast.walk(tree):
         if isinstance(node, ast.withitem) and isinstance(node.context_expr, ast.Call):
             if called(node.context_expr.func)[1] in makers and isinstance(
@@ -184,3 +184,6 @@ def files_of_ours(tree: ast.AST) -> Iterator[str]:
             and isinstance(node.targets[0], ast.Name)
         ):
             yield node.targets[0].id
+        elif isinstance(node, ast.arg) and isinstance(node.annotation, ast.Name):
+            # A function that is given an open file: whoever opened it is looked at.
+            yield from [node.arg] if node.annotation.id in ("BinaryIO", "TextIO") else []

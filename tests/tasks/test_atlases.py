@@ -183,7 +183,9 @@ def test_commands(tmp_path: Path, atlas: Atlas) -> None:
     assert Atlas.load(tmp_path / "b.h5").provenance["stage"] == "L1"
     assert "is an input" in run("describe", file, "stage=L1", "-o", file, code=2)
     run("export", file, "-o", tmp_path / "open")
-    assert "there already" in run("export", file, "-o", tmp_path / "open", code=2)
+    run("export", file, "-o", tmp_path / "open")  # all of it is there
+    other = ("export", tmp_path / "b.h5", "-o", tmp_path / "open")
+    assert "there already" in run(*other, code=2)
     run("import", tmp_path / "open", "-o", tmp_path / "c.h5")
     assert (tmp_path / "c.h5").read_bytes() == file.read_bytes()
     (tmp_path / "new.csv").write_text(f"name,new\n{atlas.names[0]},first\n")

@@ -80,12 +80,13 @@ def export(
     """
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas
-    from eutely.io.exchange import export_atlas
+    from eutely.io.exchange import export_atlas, is_export_of
 
     content = open_atlas(atlas)
-    if output.exists():
-        raise WriteError(f"{output} is there already; give -o a new folder")
-    export_atlas(content, output)
+    if not is_export_of(content, output):
+        if output.exists():
+            raise WriteError(f"{output} is there already; give -o a new folder")
+        export_atlas(content, output)
     if not quiet:
         files = "cells.csv, edges.csv, neighbours.csv, description.json"
         say(f"{counted(len(content), 'cell')} in {output}: {files}")

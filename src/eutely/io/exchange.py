@@ -82,6 +82,16 @@ def export_atlas(atlas: Atlas, folder: Path) -> None:
             file.write(text + "\n")
 
 
+def is_export_of(atlas: Atlas, folder: Path) -> bool:
+    """Return whether a folder has all files of this atlas already, of an earlier export."""
+    if not (folder / DESCRIPTION).is_file():
+        return False
+    try:
+        return checksum(read_exported(folder)) == checksum(atlas)
+    except ReadError:
+        return False
+
+
 def read_exported(folder: Path) -> Atlas:
     """Read what `export_atlas` wrote."""
     path = folder / DESCRIPTION

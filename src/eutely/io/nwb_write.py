@@ -7,7 +7,6 @@ pynwb then verifies that the copy is as valid as the file itself.
 
 from __future__ import annotations
 
-import io
 import re
 import tomllib
 import warnings
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 import numpy as np
@@ -25,7 +24,7 @@ from eutely.errors import EutelyError, ReadError, WriteError, install
 from eutely.io.limits import check_memory, check_regular
 from eutely.io.nwb import segmentation
 from eutely.io.nwb_file import opened
-from eutely.io.whole import new_bytes, whole
+from eutely.io.whole import changing, copy, whole
 
 COLUMNS = {
     "eutely_cell": "number of the cell in the atlas by which eutely named this nucleus; -1: none",
@@ -150,19 +149,20 @@ def write_annotated(
         "eutely_confidence": annotation.confidence.tolist(),
     }
     with whole(path) as aside:
-        new_bytes(aside, _with_columns(source.read_bytes(), table, values))
+        copy(source, aside)
+        with changing(aside) as file:  # it may be too large for the memory
+            _add_columns(file, table, values)
         new = set(faults_of(aside)) - set(faults_of(source))
         if new:
             raise WriteError(f"cannot write {path}: not valid NWB ({min(new)[:160]})")
 
 
-def _with_columns(content: bytes, table: str, values: dict[str, list[Any]]) -> bytes:
-    """Return a file in which a table has these columns; in memory, see `eutely.io.atlas`."""
+def _add_columns(opened: BinaryIO, table: str, values: dict[str, list[Any]]) -> None:
+    """Add columns to a table of an open file, or replace them."""
     import h5py
 
     text = h5py.string_dtype()
-    memory = io.BytesIO(content)
-    with h5py.File(memory, "r+") as file:
+    with h5py.File(opened, "r+") as file:
         group = file[table]
         listed = [
             name.decode() if isinstance(name, bytes) else str(name)
@@ -180,7 +180,6 @@ def _with_columns(content: bytes, table: str, values: dict[str, list[Any]]) -> b
             data.attrs["object_id"] = str(uuid4())
         names = [*listed, *(key for key in values if key not in listed)]
         group.attrs.create("colnames", np.array(names, dtype=object), dtype=text)
-    return memory.getvalue()
 
 
 def faults_of(path: Path) -> list[str]:

@@ -152,6 +152,17 @@ def new_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
         yield text
 
 
+@contextmanager
+def changing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that this process has just made, to change parts of it in place."""
+
+    def opened(name: str, _: int) -> int:
+        return os.open(name, os.O_RDWR | PLAIN)
+
+    with io.BufferedRandom(RawFile(str(path), "rb+", opener=opened), 2**18) as file:
+        yield file
+
+
 def new_bytes(path: Path, content: bytes | memoryview) -> None:
     """Write a file that is not there yet."""
     with new_file(path) as file:

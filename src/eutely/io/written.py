@@ -75,7 +75,7 @@ class Manifest:
     files
         file name -> SHA-256.
     cells
-        checksum of the cells that tables and report are of, see `eutely.io.atlas.cells_of`; ""
+        hash of the cells that tables and report are of, see `eutely.io.atlas.cells_of`; ""
         where that is not known, as in older folders.
     """
 
