@@ -226,7 +226,7 @@ def test_every_noun_shows_itself_in_one_line(built: Built) -> None:
 
     worms = list(built.specimens)
     frame = framed([oriented(worm) for worm in worms[:2]], (), scale=True, smooth=True)
-    match = eutely.match(*worms[:2])
+    match, pose = eutely.match(*worms[:2]), oriented(worms[0]).poses[0]
     pairs = Matchings.from_pairs([len(worm) for worm in worms[:2]], {(0, 1): match.partners})
     problem = PairProblem.from_arrays((2, 2), [[0, 0], [1, 1]], [-1.0] * 2, [[0, 1]], [1.5])
     parameters = Parameters((1, 1, 1), (1, 1, 1), (1, 1, 1))
@@ -237,7 +237,7 @@ def test_every_noun_shows_itself_in_one_line(built: Built) -> None:
         workers=1,
     )
     nouns = [
-        worms[0], built, built.atlas, built.fits[0], match, match.pose, pairs, problem, comparison,
+        worms[0], built, built.atlas, built.fits[0], match, pose, pairs, problem, comparison,
         eutely.evaluate(built.atlas, worms[:1], workers=1), eutely.solve(problem, bound=True),
         eutely.synchronise(pairs), Candidates.every(2, 3), PairCosts.of_table(np.eye(2)), frame,
         Report(), parameters, Learned(parameters, (0,), (), {}), eutely.Config(),

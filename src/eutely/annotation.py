@@ -81,6 +81,9 @@ class Annotation:
     support
         by how much, per nucleus, the atlas explains the specimen better than chance does; None
         where not known. Right places have 0 to 4, and below -0.7 the specimen could not be placed.
+    placed
+        probability that the specimen lies right in the frame of the atlas, on average over its
+        nuclei; None where not known.
     rivals
         (n,) bool, `contested` as it was with all alternatives; None where they are all listed.
     """
@@ -96,6 +99,7 @@ class Annotation:
     mirrored: bool = False
     view: NDArray[np.float64] | None = None
     support: float | None = None
+    placed: float | None = None
     rivals: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:

@@ -116,8 +116,8 @@ def test_match_says(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.stdout == ""
     assert lines == [
         "30 of 30 nuclei of worm001 matched with worm002 (30 nuclei)",
-        "agreement: median distance 0.13 spacings (by chance 0.44), 92% of neighbours kept (by "
-        "chance 82%)",
+        "agreement: median distance 0.11 spacings (by chance 0.39), 92% of neighbours kept (by "
+        "chance 89%)",
         "handedness: not clear, the mirror image fits about as well; if one of the two files is "
         "mirrored, match again with --handedness mirrored",
     ]

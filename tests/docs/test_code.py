@@ -238,6 +238,6 @@ def test_every_block_runs(
 
 
 def test_a_term_from_outside_is_removed_again() -> None:
-    from eutely.fit.place import TERMS, feature_term, oddity_term
+    from eutely.fit.match import TERMS, feature_term, oddity_term
 
     assert [feature_term, oddity_term] == TERMS

@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 
 import eutely
-from eutely.config.model import Estimate
 from eutely.errors import EutelyError
 from eutely.evaluation import pre_atlas, score
-from eutely.execute import open_executor
-from eutely.find.hands import mirror_images, most_are
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.build import Built
 from eutely.tasks.check import odd_handedness
 from toy_animals import QUICK, lopsided, mirrored, turned, window
-from toy_frames import frame_of, in_canonical_order
+from toy_frames import in_canonical_order
 
 HANDS = [number in (1, 4, 5) for number in range(8)]
 """Which specimens of a cohort are mirrored."""
@@ -96,20 +93,6 @@ def test_names_come_out_as_in_the_real_animal(
         assert score(one, annotation.names).accuracy > 0.97
 
 
-def test_most_decide_which_handedness_is_usual(cohort: list[Specimen]) -> None:
-    images = [one if number < 2 else mirrored(one) for number, one in enumerate(cohort[:6])]
-    with open_executor(1) as executor:
-        found = mirror_images(frame_of(images), Estimate(), executor)
-    assert (found != most_are(found)).tolist() == [True, True, False, False, False, False]
-
-
-def test_symmetric_animals_are_taken_as_they_are() -> None:
-    animals = eutely.simulate(specimens=6, cells=120, pose="none", seed=3)
-    images = [mirrored(one) if number % 2 else one for number, one in enumerate(animals)]
-    with open_executor(1) as executor:
-        assert not mirror_images(frame_of(images), Estimate(), executor).any()
-
-
 def test_parts_of_symmetric_animals_are_taken_as_they_are() -> None:
     animals = eutely.simulate(8, 80, seed=3, missing=0.05, spurious=0.05)
     views = [(0.0, 0.7), (0.25, 1.0), *[(0.0, 1.0)] * 6]
@@ -146,14 +129,14 @@ def test_parts_that_do_not_hang_together_are_refused(cohort: list[Specimen]) -> 
         Specimen.from_arrays(f"cloud{number}", random.uniform(0, 300, (40, 3)), unit=cohort[0].unit)
         for number in range(4)
     ]
-    with pytest.raises(EutelyError, match="do not hang together"):
+    with pytest.raises(EutelyError, match="do not match a common body"):
         built([*cohort[:1], *(replace(one, features={}) for one in clouds)])
 
 
 def test_halves_that_share_no_cell_are_refused(cohort: list[Specimen]) -> None:
     views = [(0.5, 1.0), (0.0, 0.5)] * 2
     halves = [window(one, *view) for one, view in zip(cohort, views, strict=False)]
-    with pytest.raises(EutelyError, match="do not hang together: 2 of 4"):
+    with pytest.raises(EutelyError, match="do not match a common body: 2 of 4"):
         built(halves)
 
 

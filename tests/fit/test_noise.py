@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eutely.fit.noise import likeliest_error, loosened
+from eutely.fit.rates import likeliest_error, loosened
 from eutely.solver.softassign import centres_of
 
 CELLS = 400

@@ -10,8 +10,8 @@ import eutely
 from eutely.atlas import Atlas
 from eutely.candidates import Candidates, PairCosts
 from eutely.config import resolve
-from eutely.fit import place
-from eutely.fit.place import Term, term_costs
+from eutely.fit import match
+from eutely.fit.match import Term, term_costs
 from eutely.specimen import Specimen
 from toy_frames import in_canonical_order
 
@@ -51,7 +51,7 @@ def test_a_term_from_outside_changes_the_annotation(
     nucleus = 17
     cell = int(before[nucleus])
     assert cell >= 0
-    monkeypatch.setattr(place, "TERMS", [*place.TERMS, forbidding(cell, nucleus)])
+    monkeypatch.setattr(match, "TERMS", [*match.TERMS, forbidding(cell, nucleus)])
     after = cells_of(atlas, specimen)
     assert after[nucleus] != cell
     assert (after == before).mean() > 0.8
@@ -63,7 +63,7 @@ def test_a_term_that_adds_nothing_changes_nothing(
     atlas: Atlas, specimen: Specimen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = cells_of(atlas, specimen)
-    monkeypatch.setattr(place, "TERMS", [*place.TERMS, lambda model, fit: None])
+    monkeypatch.setattr(match, "TERMS", [*match.TERMS, lambda model, fit: None])
     np.testing.assert_array_equal(cells_of(atlas, specimen), before)
 
 
@@ -78,7 +78,7 @@ def test_terms_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         ([constant(1.0)], 1.0),
         ([nothing, constant(1.0), constant(2.5), nothing], 3.5),
     ):
-        monkeypatch.setattr(place, "TERMS", terms)
+        monkeypatch.setattr(match, "TERMS", terms)
         total = term_costs(None, None)  # type: ignore[arg-type]
         if expected is None:
             assert total is None

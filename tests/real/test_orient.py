@@ -39,7 +39,7 @@ def test_real_worms_against_their_consensus(worms, poses):
 
 
 def test_real_embryos_are_told_apart_by_four_poses(data):
-    embryos = random_motions(read(data / "epic"), seed=2)
+    embryos = random_motions(read(data / "epic" / "epic_350cell.csv"), seed=2)
     mean = consensus(embryos)
     heads, rolls, _ = errors(
         [orient(embryo.without_names()) for embryo in embryos],

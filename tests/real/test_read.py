@@ -11,7 +11,7 @@ from eutely.io.tables import write_table
     [
         ("rapcat/train100", 100, 558, 558, "voxel"),
         ("rapcat/test2", 100, 558, 558, "voxel"),
-        ("epic", 116, 350, 356, "unit"),
+        ("epic/epic_350cell.csv", 116, 350, 356, "unit"),
         ("neuropal/heads_np_ey.csv", 31, 160, 200, "unit"),
     ],
 )

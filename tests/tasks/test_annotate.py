@@ -11,17 +11,15 @@ import eutely
 from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.evaluation import evaluation, score
-from eutely.fit.choose import CLEAR
-from eutely.fit.evidence import EXCHANGED, HAND, MIRRORED
-from eutely.fit.handedness import CERTAIN, hand_evidence, mirror_probabilities
+from eutely.fit.match import Fit
 from eutely.fit.model import model_of_atlas
-from eutely.fit.place import Fit
 from eutely.fit.rates import Rates
 from eutely.frame import Posed
 from eutely.pose import anonymous, oriented, posed
+from eutely.series.shared import SERIES
+from eutely.series.together import completed
 from eutely.specimen import Specimen
 from eutely.tasks.annotate import fit_specimen
-from eutely.tasks.series import PRIOR, SERIES, Result, completed, settle_hands, shifted
 
 NAMES = {
     name
@@ -35,30 +33,6 @@ def atlas() -> Atlas:
     settings = resolve(overrides={"refine.folds": 2})
     cohort = eutely.simulate(specimens=6, cells=60, variation=0.5)
     return eutely.build(cohort, config=settings, supervised=True, workers=1).atlas
-
-
-def test_cells_move_by_their_share(atlas: Atlas) -> None:
-    moved = np.array([4.0, -2.0, 1.0])
-    places = np.repeat((atlas.means + moved)[None], 5, axis=0)
-    places[:, 3] = np.nan  # nobody has this cell
-    places[1:, 7] = np.nan
-    scored = np.full((5, len(atlas), 3), 0.6)
-    scored[:, 3] = np.nan
-    result = shifted(atlas, places, scored)
-    before = atlas.feature_means
-    np.testing.assert_allclose(result.feature_means[0], (3.0 + PRIOR * before[0]) / (5 + PRIOR))
-    np.testing.assert_allclose(result.feature_means[3], before[3], rtol=1e-12)
-    np.testing.assert_allclose(result.means[0], atlas.means[0] + moved * 5 / (5 + PRIOR))
-    np.testing.assert_allclose(result.means[7], atlas.means[7] + moved / (1 + PRIOR))
-    np.testing.assert_array_equal(result.means[3], atlas.means[3])
-    first, second = atlas.edges.T
-    change = (result.means - atlas.means)[first] - (result.means - atlas.means)[second]
-    np.testing.assert_allclose(result.offsets - atlas.offsets, change, atol=1e-12)
-
-
-def test_nobody_there_moves_nothing(atlas: Atlas) -> None:
-    for nobody in (np.full((2, len(atlas), 3), np.nan), np.empty((0, len(atlas), 3))):
-        assert shifted(atlas, nobody, nobody) is atlas
 
 
 def test_adapted_annotations_are_as_good_and_the_same_at_any_number_of_workers(
@@ -110,7 +84,8 @@ def test_whole_specimens_show_the_end_cells_that_an_atlas_of_parts_lacks(atlas: 
         whole = replace(parts, shown=shown)
         assert completed(whole, fits) is whole
     assert completed(parts, fits[1:]) is parts
-    assert completed(parts, [replace(fit, view=np.ones(len(parts))) for fit in fits]) is parts
+    half = np.where(np.arange(len(parts)) % 2, 1.0, 0.0)
+    assert completed(parts, [replace(fit, view=half) for fit in fits]) is parts
 
 
 def test_cells_that_a_series_adds_have_no_number_in_the_atlas(
@@ -201,61 +176,3 @@ def test_progress_counts_specimens_and_those_of_a_series_twice(
 
 def test_no_specimens_no_annotations(atlas: Atlas) -> None:
     assert eutely.annotate(atlas, [], workers=1) == []
-
-
-def test_specimens_of_a_series_settle_their_handedness_together() -> None:
-    def mirrored(*evidence: float) -> list[bool]:
-        return (mirror_probabilities(np.array(evidence)) > 0.5).tolist()
-
-    assert mirrored(CERTAIN, -0.3) == [True, True]
-    assert mirrored(2.0, 1.5, -1.0) == [True, True, True]
-    assert mirrored(0.5, -2.0) == [False, False]
-    assert mirrored(0.3) == [False]  # as it is unless there is evidence
-    assert mirrored(0.8) == [True]
-    assert mirrored(CERTAIN, -CERTAIN, 1.0) == [True, False, True]  # not one series
-    assert mirrored(*[3.0] * 9, -9.0) == [True] * 9 + [False]  # all but one
-    assert mirrored() == []
-
-
-def test_many_specimens_of_a_series_share_an_error_and_do_not_make_it_certain() -> None:
-    few, many = (mirror_probabilities(np.full(count, 1.0)) for count in (2, 40))
-    assert 0.5 < few[0] < many[0] < 0.9  # independent ones: 1 - 1e-17
-    settled = mirror_probabilities(np.append(np.full(40, CERTAIN), 0.3))
-    assert settled[-1] > 0.95  # what is certain has no error to share
-
-
-def test_a_specimen_by_itself_has_its_odds_and_the_prior() -> None:
-    odds = np.exp(1.3) * MIRRORED / (1 - MIRRORED)
-    np.testing.assert_allclose(mirror_probabilities(np.array([1.3])), odds / (1 + odds), rtol=1e-3)
-
-
-def test_specimens_of_the_atlas_witness_the_handedness_of_their_origin() -> None:
-    doubtful = np.array([-0.5])
-    alone, known, mixed = (
-        mirror_probabilities(doubtful, counts)[0] for counts in ((0, 0), (0, 9), (5, 4))
-    )
-    assert alone < 0.5 < known
-    assert alone - 0.1 < mixed < known  # a microscope of both handednesses tells little
-    assert mirror_probabilities(np.array([-15.0]), (0, 9))[0] < 0.5  # evidence can be stronger
-
-
-def test_what_is_not_placed_does_not_witness_the_handedness() -> None:
-    fit = Fit(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 0)), np.zeros(1, np.int32), 0.0,
-              Rates(0.1, 0.1), mirror=50.0)  # fmt: skip
-    assert hand_evidence(fit, mirrored=True, placed=False) == 0.0
-    assert hand_evidence(fit, mirrored=True, placed=True) == 50.0 * HAND
-    assert hand_evidence(replace(fit, mirror=None), mirrored=False, placed=True) == -CERTAIN
-
-
-def test_names_may_contradict_a_handedness_unless_it_is_clear() -> None:
-    def doubt(mirror: float) -> float | None:
-        fit = Fit(np.eye(3), np.eye(3), np.zeros((3, 0)), np.zeros(1, np.int32), 0.0,
-                  Rates(0.1, 0.1), mirror=mirror)  # fmt: skip
-        results = [Result(Posed((np.eye(3),), np.eye(3), np.zeros((3, 0))), np.eye(3), fit, 2.0)]
-        assert settle_hands(results, [0], (0, 0), every=False) == {}  # it is as it seems
-        return results[0].mirrored_by
-
-    assert doubt(-60.0) == EXCHANGED
-    clear = doubt(-1.2 * CLEAR)
-    assert clear is not None
-    assert clear < 1e-3

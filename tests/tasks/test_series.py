@@ -1,197 +1,113 @@
-"""Whole specimens that outnumber the parts of an atlas are matched by each other."""
+"""Whole specimens of a series that outnumber the parts of an atlas are named by each other too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import eutely
+from eutely.annotation import Annotation
 from eutely.atlas import Atlas
-from eutely.execute import open_executor
-from eutely.fit.evidence import PLACED, support
-from eutely.fit.model import model_of_atlas
-from eutely.frame import Points, Posed
+from eutely.execute import Executor
+from eutely.fit.posterior import Posterior
+from eutely.series.together import matched_together
 from eutely.specimen import Specimen
-from eutely.tasks import annotate
-from eutely.tasks.annotate import Task, fit_specimen
-from eutely.tasks.series import (
-    SERIES,
-    Result,
-    _numbers,
-    _renumbered,
-    is_whole,
-    matched_together,
-    outnumber,
-)
 
-COUNT = 20
+COUNT = 12
 """Specimens of the series."""
 
-
-@pytest.fixture(scope="module")
-def atlas() -> Atlas:
-    cohort = eutely.simulate(specimens=6, cells=60, variation=0.5)
-    return eutely.build(cohort, supervised=True, workers=1).atlas
-
-
-def tip(atlas: Atlas) -> tuple[int, int]:
-    """The cells of the front that the atlas confuses."""
-    second, first = np.argsort(atlas.means[:, 0])[-2:].tolist()
-    return first, second
+TOGETHER = "eutely.tasks.annotate.matched_together"
 
 
 @pytest.fixture(scope="module")
-def series(atlas: Atlas) -> list[Points]:
-    """Specimens whose nuclei are in the order of the cells.
-
-    Of the two front cells one lies behind the other, and on either side:
-
-        left     .  2  .  .      .  .  1  .
-        right    .  .  1  .  or  .  2  .  .  (the front is to the right)
-    """
-    random = np.random.default_rng(0)
-    wide = np.sqrt(np.median(atlas.covariances, axis=0).diagonal())
-    first, second = tip(atlas)
-    specimens = []
-    for _ in range(COUNT):
-        centres = atlas.means.copy()
-        apart = np.array([3.3, 0.0, 0.3 if random.uniform() < 0.6 else -0.3])
-        centres[[first, second]] = atlas.means[first] + apart, atlas.means[first] - apart
-        specimens.append(centres + random.normal(0, 0.5, centres.shape) * wide)
-    return specimens
+def cohort() -> list[Specimen]:
+    return eutely.simulate(specimens=6 + COUNT, cells=60, variation=0.5)
 
 
 @pytest.fixture(scope="module")
-def parts(atlas: Atlas) -> Atlas:
-    """An atlas of parts, few of which show the front: it splits the two cells there by side."""
-    first, second = tip(atlas)
-    means = atlas.means.copy()
-    apart = np.array([0.65, 0.0, 0.3])
-    means[[first, second]] = atlas.means[first] + apart, atlas.means[first] - apart
-    return replace(atlas, means=means, shown=np.full(len(atlas), 6.0))
+def parts(cohort: list[Specimen]) -> Atlas:
+    """An atlas of parts, few of which showed the front."""
+    atlas = eutely.build(cohort[:6], supervised=True, workers=1).atlas
+    return replace(atlas, shown=np.full(len(atlas), 6.0))
 
 
 @pytest.fixture(scope="module")
-def before(parts: Atlas, series: list[Points]) -> list[Result]:
-    model = model_of_atlas(parts)
-    results = []
-    for points in series:
-        nothing = np.full((len(points), len(parts.features)), np.nan)
-        posed = Posed((points,), np.full(points.shape, np.nan), nothing)
-        fit = fit_specimen(parts, model, posed)
-        results.append(Result(posed, points, fit, support(model, fit, points)))
-    return results
+def series(cohort: list[Specimen]) -> list[Specimen]:
+    return [replace(one.without_names(), series="new") for one in cohort[6:]]
 
 
-def together(parts: Atlas, results: Sequence[Result], workers: int = 1) -> list[Result]:
-    with open_executor(workers) as executor:
-        return matched_together(parts, results, executor)
+def counting(calls: list[int], change: float = 0.0) -> Callable[..., Any]:
+    """Return `matched_together` that counts its specimens, and changes their support."""
+
+    def matched(atlas: Atlas, results: Sequence[Posterior], executor: Executor) -> list[Posterior]:
+        calls.append(len(results))
+        after = matched_together(atlas, results, executor)
+        return [
+            replace(new, supports=((old.support or 0.0) + change, *new.supports[1:]))
+            for old, new in zip(results, after, strict=True)
+        ]
+
+    return matched
 
 
-def right(results: Sequence[Result]) -> float:
-    """Share of the nuclei that are their cell."""
-    return float(np.mean([r.fit.nuclei == np.arange(len(r.fit.nuclei)) for r in results]))
+def annotated(atlas: Atlas, series: list[Specimen], **options: Any) -> list[Annotation]:
+    return eutely.annotate(atlas, series, workers=1, **options)
 
 
-def fitted(
-    parts: Atlas,
-    results: Sequence[Result],
-    *,
-    pinned: Sequence[int] = (),
-    alike: Sequence[int] = (),
-) -> list[Result]:
-    """Results after `_fit_together`, where some specimens have pins."""
-    nowhere = np.full(len(parts), -1, np.int32)
-    bare = Specimen.from_arrays("bare", parts.means)
-    tasks = [Task(bare, nowhere if number in pinned else None) for number in range(len(results))]
-    after = list(results)
-    with open_executor(1) as executor:
-        annotate._fit_together(parts, tasks, after, range(len(after)), set(alike), executor)
-    return after
-
-
-def test_cells_that_parts_mix_up_are_settled_by_whole_specimens(
-    parts: Atlas, before: list[Result]
+def test_likelier_fits_by_each_other_are_taken(
+    parts: Atlas, series: list[Specimen], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert right(before) < 1.0
-    after = fitted(parts, before)
-    assert right(after) == 1.0
-    for result in after:
-        assert is_whole(result)
-        assert result.fit.shares is not None
-        assert len(result.fit.shares.starts) == len(parts) + 1
-
-
-def test_pins_and_atlases_of_whole_specimens_stay(parts: Atlas, before: list[Result]) -> None:
-    after = fitted(parts, before, pinned=[2])
-    assert after[2] is before[2]
-    assert after[3] is not before[3]
-    whole = replace(parts, shown=np.zeros(0))
-    for untouched in (whole, replace(parts, specimens=COUNT)):
-        after = fitted(untouched, before)
-        assert all(a is b for a, b in zip(before, after, strict=True))
-
-
-def test_specimens_must_be_more_than_the_atlas_is_of(parts: Atlas, before: list[Result]) -> None:
-    assert outnumber(parts, before)
-    assert not outnumber(parts, before[: SERIES - 1])
-    assert not outnumber(replace(parts, model="offsets"), before)
-    assert not is_whole(before[0]._replace(support=PLACED - 0.1))
-    view = replace(before[0].fit, view=np.ones(len(parts)))
-    assert not is_whole(before[0]._replace(fit=view))
+    calls: list[int] = []
+    monkeypatch.setattr(TOGETHER, counting(calls, change=1.0))
+    likelier = annotated(parts, series)
+    assert calls == [COUNT]
+    monkeypatch.setattr(TOGETHER, counting(calls, change=-1.0))
+    kept = annotated(parts, series)
+    for one, other in zip(likelier, kept, strict=True):
+        assert other.support is not None
+        assert one.support == pytest.approx(other.support + 1.0)
+        assert (one.cells == other.cells).mean() > 0.9
 
 
 def test_specimens_that_are_not_likelier_keep_their_fits(
-    parts: Atlas, before: list[Result]
+    parts: Atlas, series: list[Specimen], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sure = [result._replace(support=100.0) for result in before]
-    after = fitted(parts, sure, alike=range(COUNT))  # most of the series
-    assert all(a is b for a, b in zip(sure, after, strict=True))
-    after = fitted(parts, [*sure[:2], *before[2:]], alike=[1])
-    assert after[0] is sure[0]
-    assert after[1] is not sure[1]
-    assert after[2] is not before[2]
+    monkeypatch.setattr(TOGETHER, counting([], change=-1.0))
+    kept = annotated(parts, series)
+    monkeypatch.setattr("eutely.tasks.annotate.outnumber", lambda *_: False)
+    for one, other in zip(kept, annotated(parts, series), strict=True):
+        np.testing.assert_array_equal(one.cells, other.cells)
+        np.testing.assert_array_equal(one.confidence, other.confidence)
 
 
-def test_a_cell_that_hardly_any_specimen_has_gets_no_nucleus(
-    parts: Atlas, before: list[Result]
+def test_a_specimen_with_pins_keeps_its_fit(
+    parts: Atlas, series: list[Specimen], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rare = 7
-    lacking = []
-    for result in before:
-        nuclei = result.fit.nuclei.copy()
-        nuclei[rare] = -1
-        lacking.append(result._replace(fit=replace(result.fit, nuclei=nuclei)))
-    lacking[0] = before[0]
-    for result in together(parts, lacking):
-        nuclei = result.fit.nuclei
-        assert nuclei[rare] == -1
-        assert (np.delete(nuclei, rare) == np.delete(np.arange(len(nuclei)), rare)).mean() > 0.9
+    monkeypatch.setattr(TOGETHER, counting([], change=1.0))
+    free = annotated(parts, series)
+    pins = {(series[2].name, int(series[2].ids[5])): ""}
+    pinned = annotated(parts, series, pins=pins)
+    assert pinned[2].cells[5] == -1
+    assert pinned[2].support is not None
+    assert free[2].support is not None
+    assert pinned[2].support < free[2].support - 0.5
+    np.testing.assert_array_equal(pinned[3].cells, free[3].cells)
 
 
-def test_cells_keep_their_numbers_in_whichever_order_they_come(
-    parts: Atlas, before: list[Result]
+@pytest.mark.parametrize("kind", ["whole", "many", "alone"])
+def test_no_others_are_matched_by_each_other(
+    parts: Atlas, series: list[Specimen], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    fits = [result.fit for result in before]
-    every = np.arange(len(parts))
-    order = np.random.default_rng(1).permutation(len(parts))
-    mixed = [_renumbered(fit, order, parts.means) for fit in fits]
-    numbers = _numbers(fits, mixed, every)
-    for fit, other in zip(fits, mixed, strict=True):
-        back = _renumbered(other, numbers, parts.means)
-        np.testing.assert_array_equal(back.nuclei, fit.nuclei)
-        np.testing.assert_array_equal(back.expected, fit.expected)
-        assert back.shares is not None
-        assert fit.shares is not None
-        for values, same in zip(back.shares, fit.shares, strict=True):
-            np.testing.assert_array_equal(values, same)
-
-
-def test_the_same_with_any_number_of_workers(parts: Atlas, before: list[Result]) -> None:
-    for one, two in zip(together(parts, before), together(parts, before, 2), strict=True):
-        assert one.support == two.support
-        np.testing.assert_array_equal(one.fit.nuclei, two.fit.nuclei)
-        np.testing.assert_array_equal(one.fit.warped, two.fit.warped)
+    """By an atlas of whole specimens, of more specimens, or each by itself."""
+    calls: list[int] = []
+    monkeypatch.setattr(TOGETHER, counting(calls))
+    atlas = {
+        "whole": replace(parts, shown=np.zeros(0)),
+        "many": replace(parts, specimens=COUNT),
+    }.get(kind, parts)
+    annotated(atlas, series, **({"adapt": False} if kind == "alone" else {}))
+    assert calls == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -20,9 +20,9 @@ from eutely.config import Config, resolve
 from eutely.config.model import Section
 from eutely.config.resolve import keys
 from eutely.find import METHODS
-from eutely.fit import place, poses
+from eutely.fit import match
+from eutely.fit.match import Fit
 from eutely.fit.model import Model
-from eutely.fit.place import Fit
 from eutely.io.atlas import write_atlas
 from eutely.specimen import Specimen
 from eutely.store.folder import RunFolder, open_run
@@ -58,15 +58,6 @@ def cohort() -> list[Specimen]:
         replace(one, features={"colour": random.normal(size=len(one))})
         for one in eutely.simulate(specimens=4, cells=26, variation=0.7, missing=0.05)
     ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_pose() -> Iterator[None]:
-    """Match the nearest pose only: poses are most of the work on small bodies, and no setting."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(poses, "MATCHED_POSES", 1)
-        patched.setattr(poses, "RIVAL", 1.0)
-        yield
 
 
 class Steps:
@@ -222,9 +213,9 @@ def test_another_list_of_terms_gives_what_a_fresh_folder_gives(
         return PairCosts.of_table(5.0 * ((cells + nuclei) % 3))
 
     shown = [one.confidence for one in read_report(used)[1].specimens]
-    for terms in ([], [*place.TERMS, pushing_term]):
+    for terms in ([], [*match.TERMS, pushing_term]):
         with monkeypatch.context() as patched:
-            patched.setattr(place, "TERMS", terms)
+            patched.setattr(match, "TERMS", terms)
             fresh = tmp_path / str(len(terms))
             assert in_folder(used, cohort(), config) == in_folder(fresh, cohort(), config)
         again, once = (

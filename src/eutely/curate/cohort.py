@@ -16,8 +16,8 @@ from eutely.fit.model import Model, model_of_atlas
 from eutely.geometry import folds
 from eutely.origin import origin_of
 from eutely.results import Shown
+from eutely.series.shared import FOLDS, PRIOR, SERIES, shifted
 from eutely.specimen import Specimen
-from eutely.tasks.series import FOLDS, PRIOR, SERIES, shifted
 
 
 class Cohort:

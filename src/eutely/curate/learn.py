@@ -13,8 +13,8 @@ from eutely.costs.near import NOBODYS
 from eutely.curate.cohort import Cohort, moved
 from eutely.curate.placed import Placed
 from eutely.errors import EutelyError
+from eutely.fit.match import match_jointly
 from eutely.fit.model import model_of_atlas
-from eutely.fit.place import match_jointly
 from eutely.geometry import folds
 from eutely.results import Shown
 

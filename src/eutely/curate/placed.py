@@ -15,11 +15,10 @@ from eutely.candidates import PairCosts
 from eutely.cliques import UNMATCHED
 from eutely.costs.near import FREE, NOBODYS
 from eutely.features import scores
-from eutely.fit.again import match_around
+from eutely.fit.match import Fit, error_of, in_view, match_jointly, term_costs
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, error_of, match_jointly, term_costs
-from eutely.fit.probabilities import nucleus_cells
-from eutely.fit.view import in_view
+from eutely.fit.posterior import nucleus_cells
+from eutely.fit.refit import match_around
 from eutely.frame import Points
 from eutely.results import Shown
 from eutely.solver.softassign import squared_distances
@@ -71,7 +70,7 @@ class Placed:
     def nuclei(self) -> NucleusCells:
         """Cell, confidence and alternatives of each nucleus; a pinned one is certain."""
         agreed = self.pins[self.pins != FREE] == self.first_cells[self.pins != FREE]
-        nuclei = nucleus_cells(self.fit, trust=1.0 if agreed.any() else self.trust)
+        nuclei = nucleus_cells([self.fit], trust=1.0 if agreed.any() else self.trust)
         return nuclei._replace(confidence=np.where(self.pins >= 0, 1.0, nuclei.confidence))
 
     @property

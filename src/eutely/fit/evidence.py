@@ -1,52 +1,46 @@
-"""How likely a fit makes a specimen, to compare views and handednesses and to doubt them all."""
+"""How likely a fit makes a specimen: the one evidence by which all hypotheses compare."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.spatial import KDTree
+from scipy.special import digamma, expit
 
 from eutely.candidates import Candidates
+from eutely.costs.near import FREE
+from eutely.fit.match import Fit, Pins, feature_term
 from eutely.fit.model import Model
-from eutely.fit.place import Fit, Rival, feature_term, warp_pose
-from eutely.fit.poses import MIRROR
 from eutely.fit.rates import LOWEST_RATE, START, student_constant
 from eutely.frame import Points
 from eutely.solver.softassign import Centres, squared_distances
 
+LEFT_OUT, PART = 0.3, 10.0
+"""Log-likelihood that it costs to leave a cell out of view, and to show a part of the body at all.
+A missing cell costs about ten times as much, but what is out of view lies together."""
+
 PLACED = -0.7
 """Support from which a specimen counts as placed."""
 
-SOFTNESS = 0.15
-"""Support over which doubt turns into trust."""
+LEAST_SHARE = 1e-4
+"""Least probability of a match that counts as ambiguous."""
 
-HAND = 0.1
-"""Log-odds of handedness per unit of log-likelihood, which neighbours share. By logistic regression
-over named heads, each by an atlas of other folds; 0.08 to 0.14 by the training heads of a fold."""
+TRUST = (4.7, 1.33, 3.19, 0.49)
+"""Log-odds that a specimen is placed right, and how they rise with the log-density around a nucleus
+and that of the whole specimen, relative to the atlas, and with the support. By logistic regression
+over specimens of known names: worms whole, cut and with errors, heads, embryos of the atlas's age
+and of others, random points."""
 
-MIRRORED = 1 / 3
-"""Probability, before anything is known, that a specimen is a mirror image of the atlas."""
+FEW = 28.0
+"""Log-density per nucleus by which new specimens lie worse than those of an atlas of n specimens,
+times n ** 1.5: 3 to 5 by an atlas of three, 0.6 to 1.2 by one of ten (simulated animals)."""
 
-EXCHANGED = 0.05
-"""Least probability of the other handedness of a specimen, unless it is clear, see `CLEAR` in
-`eutely.fit.choose`: left and right may be exchanged in its names. Three of 66 named heads
-contradict their anatomy in this way, 2 to 7% of the training heads of a fold."""
-
-ASYMMETRIC = 4.0
-"""Asymmetry from which an atlas shows handedness. Symmetric simulated animals have 1 to 2.6, heads
-8 to 11, whole worms 16 to 110."""
-
-UNPAIRED = 25.0
-"""Squared distance that stands for a cell without a mirror image, in variances."""
+AROUND = 12
+"""Nuclei around each one, itself included, by which its place is judged."""
 
 
-def surprise(model: Model, fit: Fit, points: Points) -> float:
-    """Return minus the log-likelihood of a specimen, at rates that are the same for all fits.
-
-    Places count given their neighbours, where those are known: cells that move together would be as
-    many witnesses by themselves.
+def evidence(model: Model, fit: Fit, points: Points) -> float:
+    """Return the log-likelihood of a specimen by a fit, with the prior of what it shows.
 
     Parameters
     ----------
@@ -57,32 +51,56 @@ def surprise(model: Model, fit: Fit, points: Points) -> float:
     points
         (n, 3), the nuclei in their own unit, so that poses of different scales compare.
     """
+    likelihood = log_likelihood(model, fit, points)
+    if fit.view is None:
+        return likelihood
+    left_out = float((model.background.presence * (1 - fit.view)).sum())
+    return likelihood - PART - LEFT_OUT * left_out
+
+
+def log_likelihood(model: Model, fit: Fit, points: Points) -> float:
+    """Return the log-likelihood of a specimen by a fit; parameters: see `evidence`.
+
+    Places count given their neighbours, where those are known: cells that move together would be as
+    many witnesses by themselves. Where probabilities are known, a nucleus is explained by all cells
+    that it may be, not by the one that it is matched with. Rates are the same for all fits.
+    """
     wider = model.loosened(fit.error)
     shown = np.ones(len(fit.nuclei)) if fit.view is None else fit.view
     present = np.clip(model.background.presence * shown * (1 - START), LOWEST_RATE, 1 - LOWEST_RATE)
     cells = np.flatnonzero(fit.nuclei >= 0)
     if fit.expected is None:
-        total = _place_costs(model, model.means, wider.centres, fit)
+        costs = place_costs(model, model.means, wider.centres, fit)
     else:
-        total = _place_costs(model, fit.expected, wider.field.centres, fit)
-    total -= np.log(present[cells]).sum()
+        costs = place_costs(model, fit.expected, wider.field.centres, fit)
     by_features = feature_term(model, fit)
     if by_features is not None:
-        total += by_features.on(Candidates.of_matching(fit.nuclei)).sum()
-    total -= np.log1p(-present[fit.nuclei < 0]).sum()
-    spurious = len(points) - len(cells)
-    total -= spurious * (np.log(START) + model.background.density)
-    return float(total - len(points) * _growth(points, fit.warped))
+        costs = costs + by_features.on(Candidates.of_matching(fit.nuclei))
+    if fit.shares is not None:
+        costs = costs + np.log(_own_shares(fit))
+    total = costs.sum() - np.log(present[cells]).sum() - np.log1p(-present[fit.nuclei < 0]).sum()
+    total -= (len(points) - len(cells)) * (np.log(START) + model.background.density)
+    return float(len(points) * _growth(points, fit.warped) - total)
 
 
-def _place_costs(model: Model, places: Points, centres: Centres, fit: Fit) -> float:
+def _own_shares(fit: Fit) -> NDArray[np.float64]:
+    """Return how probable the match of each matched cell is, in the order of the cells."""
+    assert fit.shares is not None
+    rows = np.repeat(np.arange(len(fit.nuclei)), np.diff(fit.shares.starts))
+    own = np.full(len(fit.nuclei), LEAST_SHARE)
+    chosen = fit.nuclei[rows] == fit.shares.points
+    own[rows[chosen]] = np.clip(fit.shares.values[chosen], LEAST_SHARE, 1.0)
+    return np.asarray(own[fit.nuclei >= 0])
+
+
+def place_costs(model: Model, places: Points, centres: Centres, fit: Fit) -> NDArray[np.float64]:
     """Return minus the log-density of matched nuclei around ``places`` (m, 3) of their cells."""
     cells = np.flatnonzero(fit.nuclei >= 0)
     squared = squared_distances(
         places[cells], centres.whitening[cells], fit.warped[fit.nuclei[cells]]
     )
     costs = 0.5 * (model.freedom + 3) * np.log1p(squared / model.freedom) - centres.heights[cells]
-    return float(costs.sum() - len(cells) * student_constant(model.freedom))
+    return np.asarray(costs - student_constant(model.freedom))
 
 
 def support(model: Model, fit: Fit, points: Points) -> float:
@@ -90,75 +108,63 @@ def support(model: Model, fit: Fit, points: Points) -> float:
 
     The logarithm of how many times likelier the nuclei are at their places than as points anywhere
     in the body. Specimens at their right places have 0 to 4, random points and other organisms -1.4
-    or less. Parameters: see `surprise`.
+    or less. Parameters: see `evidence`.
     """
-    chance = -len(points) * (model.background.density + _growth(points, fit.warped))
-    return (chance - surprise(model, fit, points)) / len(points)
+    chance = len(points) * (model.background.density + _growth(points, fit.warped))
+    return (log_likelihood(model, fit, points) - chance) / len(points)
 
 
-def trust(support: float | None) -> float:
-    """Return the probability that a specimen of such a `support` is placed at all; None: 1."""
-    return 1.0 if support is None else float(expit((support - PLACED) / SOFTNESS))
+def trust(model: Model, fit: Fit, points: Points, pins: Pins = None) -> NDArray[np.float64]:
+    """Return (n,), how probable it is that the place of a specimen is right, at each nucleus.
 
-
-def rival_weights(rivals: Sequence[Rival], mirrored: float | None = None) -> list[float]:
-    """Return the probabilities of fits of one specimen, which sum to 1.
-
-    Nuclei that lie near each other err together: about 1 / `HAND` of them are one witness, and so
-    are the fewer ones in which two fits differ.
+    By how much worse nuclei lie given their neighbours than those of specimens of the atlas do: on
+    average over the specimen, and around each nucleus. An atlas that explains half of a specimen
+    well and the rest not at all explains none of it.
 
     Parameters
     ----------
-    rivals
-        the fits; without any there is one, of which nothing else is known.
-    mirrored
-        probability that the specimen is a mirror image, as far as it is known otherwise; by default
-        it follows from the fits.
+    model
+        all cells.
+    fit
+        from `match_jointly`.
+    points
+        (n, 3), the nuclei in their own unit.
+    pins
+        (n,), the cells of nuclei that are known for sure, which need no trust and tell of none.
     """
-    if not rivals:
-        return [1.0]
-    hands = np.array([rival.mirrored for rival in rivals])
-    apart = np.array([(rival.cells != rivals[0].cells).sum() for rival in rivals])
-    costs = np.array([rival.cost for rival in rivals]) - rivals[0].cost
-    logs = -np.maximum(HAND, 1 / np.maximum(apart, 1)) * costs
-    if mirrored is None:
-        logs += np.where(hands, np.log(MIRRORED), np.log1p(-MIRRORED))
-        return [float(weight) for weight in softmax(logs)]
-    weights = np.zeros(len(rivals))
-    for hand, probability in ((True, mirrored), (False, 1 - mirrored)):
-        if (hands == hand).any():
-            weights[hands == hand] = probability * softmax(logs[hands == hand])
-    return [float(weight) for weight in weights / weights.sum()]
+    free = np.ones(len(fit.warped), bool) if pins is None else pins == FREE
+    trusted = np.ones(len(free))
+    if not free.any():
+        return trusted
+    apart = _unusual(model, fit)[free] + FEW / model.specimens**1.5
+    places = fit.warped[free]
+    around = min(AROUND, len(apart))
+    near = np.asarray(KDTree(places).query(places, around)[1]).reshape(len(apart), -1)
+    usual, local, whole, explained = TRUST
+    odds = usual + local * apart[near].mean(axis=1) + whole * apart.mean()
+    trusted[free] = expit(odds + explained * support(model, fit, points))
+    return trusted
 
 
-def mirror_fit(model: Model) -> Fit:
-    """Match the mirror image of the cells with the cells: a body nearly is its own mirror image.
+def _unusual(model: Model, fit: Fit) -> NDArray[np.float64]:
+    """Return (n,), log-density of nuclei given their neighbours, less its mean in the atlas.
 
-    Its "nuclei" are cells: that of cell i is the cell whose mirror image lies at i.
+    The mean follows from the model: that of a Student-t density under itself.
     """
-    scores = model.features if model.features.size else np.zeros((len(model.means), 0))
-    return warp_pose(model, model.means * MIRROR, scores, None)
-
-
-def asymmetry(model: Model, seen: NDArray[np.int64]) -> float:
-    """Return how much farther cells are from mirror images of cells than chance explains.
-
-    The mean squared distance in variances of the cells, each counted as often as it is present,
-    relative to that of two symmetric cells whose places were estimated from as many specimens as
-    ``seen`` (m,) says. 1 for a symmetric animal: specimens are as likely as their mirror images.
-    """
-    fit = mirror_fit(model)
+    assert fit.expected is not None
+    shown = np.ones(len(fit.nuclei)) if fit.view is None else fit.view
+    presence = model.background.presence * (1 - START)
+    seen = np.clip(presence * shown, LOWEST_RATE, 1 - LOWEST_RATE)
+    present = np.clip(presence, LOWEST_RATE, 1 - LOWEST_RATE)
+    free = model.freedom
+    spread = 0.5 * (free + 3) * (digamma((free + 3) / 2) - digamma(free / 2))
+    usual = model.field.centres.heights + student_constant(free) - spread + np.log(present)
     cells = np.flatnonzero(fit.nuclei >= 0)
-    images = fit.nuclei[cells]
-    squared = squared_distances(
-        model.means[cells], model.centres.whitening[cells], fit.warped[images]
-    )
-    noise, presence = 3 / np.maximum(seen, 1), model.background.presence
-    weights = np.minimum(presence[cells], presence[images])
-    chance = weights @ (noise[cells] + noise[images])
-    unpaired = np.flatnonzero(fit.nuclei < 0)
-    apart = weights @ squared + UNPAIRED * presence[unpaired].sum()
-    return float(apart / (chance + 2 * presence[unpaired] @ noise[unpaired]))
+    costs = place_costs(model, fit.expected, model.loosened(fit.error).field.centres, fit)
+    spurious = np.log(START) + model.background.density - np.median(usual)
+    apart = np.full(len(fit.warped), spurious)
+    apart[fit.nuclei[cells]] = np.log(seen[cells]) - costs - usual[cells]
+    return apart
 
 
 def is_mirrored(points: Points, places: Points) -> bool:

@@ -13,8 +13,7 @@ from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.estimate.joint import Joint, joint_gaussians
 from eutely.features import cell_means
-from eutely.fit.noise import loosened
-from eutely.fit.rates import Background, Rates, most_pairs
+from eutely.fit.rates import Background, Rates, loosened, most_pairs
 from eutely.frame import Body
 from eutely.geometry import spacing
 from eutely.solver.meanfield import Field
@@ -55,6 +54,8 @@ class Model(NamedTuple):
     complete
         whether all cells are found, so that what fits no cell is due to the specimen. While cells
         are still being found, a nucleus may be unmatched because its cell is not there yet.
+    specimens
+        from which the cells were estimated; inf where that does not matter.
     """
 
     field: Field
@@ -65,6 +66,7 @@ class Model(NamedTuple):
     features: NDArray[np.float64]
     crowding: NDArray[np.float64] = np.zeros(0)
     complete: bool = False
+    specimens: float = np.inf
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -128,7 +130,23 @@ def model_of_atlas(atlas: Atlas) -> Model:
         atlas.feature_means,
         atlas.crowding,
         complete=True,
+        specimens=float(atlas.specimens),
     )
+
+
+def model_of_nuclei(
+    points: NDArray[np.float64], scores: NDArray[np.float64], body: Body, freedom: float
+) -> Model:
+    """Prepare the nuclei (n, 3) of one specimen, and their scores (n, d), as cells to start from.
+
+    Half the spacing: broad enough to reach the right nucleus, too narrow to blur neighbours.
+    """
+    m = len(points)
+    centres = centres_of(np.broadcast_to((body.spacing / 2) ** 2 * np.eye(3), (m, 3, 3)))
+    none = np.zeros((m, 0), np.int32), np.zeros((m, 0, 3, 3))
+    field, background = Field(points.copy(), *none, centres), Background.of(points)
+    scores = np.nan_to_num(scores)
+    return Model(field, centres, body, freedom, background, scores, complete=True)
 
 
 def model_of_cells(

@@ -13,8 +13,9 @@ from eutely.align.warp import rewarp
 from eutely.atlas import Atlas
 from eutely.config.model import Realign
 from eutely.costs.gaussian import Costs, to_atlas
+from eutely.fit.match import Fit
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, match_singly
+from eutely.fit.refit import match_standing
 from eutely.frame import Points, Posed
 from eutely.kernel import kernel
 from eutely.problem import PairProblem
@@ -60,7 +61,7 @@ def place_by_offsets(atlas: Atlas, specimen: Posed) -> Fit:
 
 def _warped(atlas: Atlas, model: Model, specimen: Posed) -> tuple[Points, Points, Points]:
     """Warp a specimen smoothly to its matches; return its pose, its warped nuclei and radii."""
-    fit = match_singly(model, Posed(specimen.poses, specimen.radii, specimen.scores[:, :0]))
+    fit = match_standing(model, Posed(specimen.poses, specimen.radii, specimen.scores[:, :0]))
     frame = fit.warped
     for _ in range(ROUNDS - LINEAR):
         nuclei = solve(problem_of(atlas, frame, specimen.radii), "fast").matching

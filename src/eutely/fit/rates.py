@@ -1,4 +1,4 @@
-"""Rates of missing cells and spurious nuclei, and the c0 of each cell that follows from them.
+"""Errors of one specimen: missing cells, spurious nuclei, coordinates; and the c0 of each cell.
 
 A specimen has cell i with probability p_i, and spurious nuclei anywhere in the body with density b.
 A nucleus at x that is cell i is explained by p_i f_i(x), both unmatched by (1 - p_i) b. So a match
@@ -17,6 +17,7 @@ from scipy.spatial import KDTree
 from scipy.special import gammaln
 
 from eutely.estimate.origins import presence
+from eutely.solver.softassign import Centres, centres_of, squared_distances
 
 AROUND = 6
 """Neighbours whose distance tells how dense cells are."""
@@ -36,6 +37,11 @@ SPREAD = 3.0
 COMPLETE = 0.005
 """Share of the cells by which a specimen may have more or less nuclei to count as complete. Then
 three times as many may stray: as many spurious nuclei as missing cells would be a rare chance."""
+
+
+LEVELS = (0.0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
+"""Errors that are compared, in typical distances of neighbours: standard deviations of each
+coordinate. Below the first ones a specimen is as good as those of the atlas."""
 
 
 class Rates(NamedTuple):
@@ -146,3 +152,39 @@ def student_constant(freedom: float) -> float:
     if np.isinf(freedom):
         return float(-1.5 * np.log(2 * np.pi))
     return float(gammaln((freedom + 3) / 2) - gammaln(freedom / 2) - 1.5 * np.log(freedom * np.pi))
+
+
+def loosened(centres: Centres, error: float) -> Centres:
+    """Return centres of nuclei with an error of that standard deviation in each coordinate."""
+    if not error:
+        return centres
+    return centres_of(centres.covariances + error**2 * np.eye(3))
+
+
+def likeliest_error(
+    places: NDArray[np.float64],
+    centres: Centres,
+    points: NDArray[np.float64],
+    *,
+    freedom: float,
+    spacing: float,
+) -> float:
+    """Return the error for which matched nuclei are likeliest where they are.
+
+    Parameters
+    ----------
+    places, centres
+        (m, 3), where cells are expected, and how exactly.
+    points
+        (m, 3), their nuclei.
+    freedom
+        of the Student-t costs.
+    spacing
+        typical distance of neighbouring cells.
+    """
+    costs = []
+    for level in LEVELS:
+        wider = loosened(centres, level * spacing)
+        distances = squared_distances(places, wider.whitening, points)
+        costs.append((0.5 * (freedom + 3) * np.log1p(distances / freedom) - wider.heights).sum())
+    return spacing * LEVELS[int(np.argmin(costs))]

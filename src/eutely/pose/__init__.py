@@ -1,7 +1,7 @@
 """Rigid pre-alignment: barycentre, size, body axes, head or tail, and roll, as ranked poses."""
 
 from eutely.pose.hypotheses import orient
-from eutely.pose.pose import Pose
+from eutely.pose.pose import Pose, strays
 from eutely.pose.stand import Oriented, anonymous, framed, oriented, posed
 from eutely.pose.straighten import straighten
 
@@ -14,4 +14,5 @@ __all__ = [
     "oriented",
     "posed",
     "straighten",
+    "strays",
 ]

@@ -92,8 +92,21 @@ def body(specimen: Specimen) -> NDArray[np.float64]:
             f"{specimen.name}: {len(specimen)} nuclei at {len(points)} different places, but a "
             f"pose needs at least {FEWEST_NUCLEI}"
         )
-    distances, _ = KDTree(points).query(points, [4])  # the first neighbour is the point itself
-    third = np.asarray(distances, dtype=np.float64)[:, 0]
-    median = np.median(third)
-    inside = (third <= STRAY * median) & (third >= CLUMP * median)
+    third = _third_neighbours(points)
+    inside = ~strays(points) & (third >= CLUMP * np.median(third))
     return points[inside] if inside.sum() >= FEWEST_NUCLEI else points
+
+
+def strays(points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return (n,), which of the points (n, 3) lie far outside of the body."""
+    if len(points) <= FEWEST_NUCLEI:
+        return np.zeros(len(points), bool)
+    third = _third_neighbours(points)
+    away = third > STRAY * np.median(third)
+    return away if (~away).sum() >= FEWEST_NUCLEI else np.zeros(len(points), bool)
+
+
+def _third_neighbours(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (n,), the distance of each point to its third neighbour."""
+    distances, _ = KDTree(points).query(points, [4])  # the first neighbour is the point itself
+    return np.asarray(distances, dtype=np.float64)[:, 0]

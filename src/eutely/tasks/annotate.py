@@ -6,52 +6,38 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.annotation import Annotation, annotation
+from eutely.align.affine import least_squares
+from eutely.annotation import Annotation, NucleusCells, annotation
 from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.features import features_told
-from eutely.fit.again import place_again
-from eutely.fit.choose import place_in_view
-from eutely.fit.evidence import ASYMMETRIC, asymmetry, rival_weights, support, trust
+from eutely.fit.hypothesis import Prior
+from eutely.fit.match import Fit, match_jointly
+from eutely.fit.mirror import ASYMMETRIC, MIRROR, asymmetry
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit, place
-from eutely.fit.poses import MIRROR
-from eutely.fit.probabilities import nucleus_cells
+from eutely.fit.posterior import Posterior, Target, place
 from eutely.fit.quadratic import place_by_offsets
-from eutely.fit.view import Unposed
-from eutely.frame import Posed, canonical_order
-from eutely.geometry import folds
+from eutely.fit.refit import match_standing, place_again
+from eutely.frame import Points, Posed, canonical_order
+from eutely.geometry import folds, spacing
 from eutely.origin import groups_of, origin_of
-from eutely.pose import Oriented, anonymous, oriented, posed
-from eutely.specimen import UNKNOWN, Specimen
+from eutely.pose import Oriented, anonymous, oriented, posed, strays
+from eutely.series.shared import FOLDS, SERIES, by_cell, gain, settle_hands, shifted
+from eutely.series.together import completed, is_whole, matched_together, outnumber
+from eutely.specimen import MICROMETRE, UNKNOWN, UNMATCHED, Specimen
 from eutely.tasks import inputs
 from eutely.tasks.pins import pinned_nuclei, pins_of_specimens
-from eutely.tasks.series import (
-    FOLDS,
-    SERIES,
-    Result,
-    by_cell,
-    completed,
-    gain,
-    is_whole,
-    matched_together,
-    outnumber,
-    settle_hands,
-    shifted,
-    support_gain,
-)
 
 log = logging.getLogger("eutely")
 
-ODD_SHAPE = 0.3
-"""Logarithm of a ratio of lengths from which a specimen hardly shows the whole body. In whole worms
-the length varies by 0.07, the width by 0.04."""
+SAME_UNIT = 0.9
+"""Probability that a specimen of no declared unit has the unit of an atlas in micrometres."""
 
 Handedness = Literal["auto", "as-is", "mirrored"]
 
@@ -73,7 +59,7 @@ class Task(NamedTuple):
     pins
         (n,), the cells that its nuclei must be, or None.
     hands
-        handednesses to consider, see `eutely.fit.view.Unposed`.
+        handednesses to consider, see `eutely.fit.hypothesis.Prior`.
     """
 
     specimen: Specimen
@@ -132,15 +118,19 @@ def annotate(
     # By name, so that the order of files does not matter.
     ranked = sorted(range(len(specimens)), key=lambda number: specimens[number].name)
     orders = [canonical_order(specimens[number]) for number in ranked]
+    for rank, number in enumerate(ranked):
+        # Nuclei far outside of the body are no cells, and tell nothing about its place.
+        away = strays(specimens[number].centroids[orders[rank]])
+        orders[rank] = orders[rank][~away]
     tasks = [
         Task(
-            anonymous(specimens[number], specimens[number].name),
+            anonymous(specimens[number].take(order), specimens[number].name),
             pinned_nuclei(atlas, specimens[number], given[number], order),
             hands,
         )
         for number, order in zip(ranked, orders, strict=True)
     ]
-    origins = [origin_of(specimens[number]) for number in ranked]
+    origins = [_origin(atlas, specimens[number]) for number in ranked]
     together = groups_of(origins)
     shifts = [group for group in together if (len(group) >= SERIES if adapt is None else adapt)]
     total = len(tasks) + sum(map(len, shifts))
@@ -149,7 +139,7 @@ def annotate(
             executor.map(
                 _fit_task,
                 tasks,
-                shared=(atlas, _model(atlas)),
+                shared=(atlas, _target(atlas)),
                 on_done=lambda done, _: progress("matching", done, total, ""),
             )
         )
@@ -158,8 +148,11 @@ def annotate(
         for group in alone if adapt is False else together:
             origin = origins[group[0]]
             own = _of_origin(atlas, origin)
-            hands_of = settle_hands(results, group, atlas.hands_of(origin), every=own is not atlas)
-            again.setdefault(own, {}).update(hands_of)
+            settle_hands(results, group, atlas.hands_of(origin))
+            # Names of one origin may be exchanged between left and right, so that handedness is
+            # found by the atlas of all origins.
+            if own is not atlas:
+                again.setdefault(own, {}).update({n: results[n].mirrored for n in group})
         for own, hands_of in again.items():
             _fit_in_hands(own, tasks, results, hands_of, executor)
         done = len(tasks)
@@ -177,6 +170,14 @@ def annotate(
     return [annotations[number] for number in range(len(specimens))]
 
 
+def _origin(atlas: Atlas, specimen: Specimen) -> str:
+    """Return the origin of a specimen; of no declared unit, it may be one that the atlas knows."""
+    if specimen.unit == UNKNOWN and atlas.unit == MICROMETRE:
+        origin = origin_of(replace(specimen, unit=MICROMETRE))
+        return origin if specimen.series or origin in atlas.origins else ""
+    return origin_of(specimen)
+
+
 def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
     """Return the handednesses to consider; as it is where the atlas could not tell."""
     if handedness not in HANDS:
@@ -191,14 +192,14 @@ def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
 
 @lru_cache(maxsize=8)
 def _asymmetry(atlas: Atlas) -> float:
-    """Return `eutely.fit.evidence.asymmetry`, which takes as long as annotating a specimen."""
-    return asymmetry(_model(atlas), atlas.seen)
+    """Return `eutely.fit.mirror.asymmetry`, which takes as long as annotating a specimen."""
+    return asymmetry(_target(atlas).model, atlas.seen)
 
 
 @lru_cache(maxsize=8)
-def _model(atlas: Atlas) -> Model:
-    """Return `eutely.fit.model.model_of_atlas`; specimens may come one by one."""
-    return model_of_atlas(atlas)
+def _target(atlas: Atlas) -> Target:
+    """Return the atlas prepared for placing specimens, which may come one by one."""
+    return Target.of(model_of_atlas(atlas))
 
 
 @lru_cache(maxsize=8)
@@ -208,91 +209,111 @@ def _of_origin(atlas: Atlas, origin: str) -> Atlas:
 
 
 def _annotation(
-    atlas: Atlas, specimen: Specimen, result: Result, order: NDArray[np.intp]
+    atlas: Atlas, specimen: Specimen, result: Posterior, order: NDArray[np.intp]
 ) -> Annotation:
-    """Return the annotation of a specimen; doubt about its place is doubt about every nucleus."""
-    fit = result.fit.among(len(atlas))  # cells that a series added have no number in the atlas
-    weights = rival_weights(fit.rivals, result.mirrored_by)
-    nuclei = nucleus_cells(fit, trust=trust(result.support), weights=weights)
+    """Return the annotation of a specimen; strays, which ``order`` (k,) lacks, have no cell."""
+    # Cells that a series added have no number in the atlas.
+    result = result.among(len(atlas))
+    nuclei = result.nucleus_cells()
+    if len(order) < len(specimen):
+        nuclei, order = _with_strays(nuclei, specimen, order)
     return replace(
         annotation(atlas, specimen, nuclei, order),
         mirrored=result.mirrored,
-        view=fit.part,
+        view=result.fit.part,
         support=result.support,
+        placed=float(result.trust.mean()),
     )
 
 
-def fit_specimen(
-    atlas: Atlas, model: Model, specimen: Posed, pins: NDArray[np.int32] | None = None
-) -> Fit:
-    """Match a specimen in its poses with an atlas, by the model that the atlas is of."""
+def _with_strays(
+    nuclei: NucleusCells, specimen: Specimen, order: NDArray[np.intp]
+) -> tuple[NucleusCells, NDArray[np.intp]]:
+    """Return nuclei and order with the nuclei that ``order`` (k,) lacks, which are no cells."""
+    away = np.setdiff1d(np.arange(len(specimen)), order)
+    matrix, shift = least_squares(specimen.centroids[order], nuclei.places)
+
+    def grown(values: NDArray[Any], filled: float) -> NDArray[Any]:
+        more = np.full((len(away), *values.shape[1:]), filled, values.dtype)
+        return np.concatenate([values, more])
+
+    joined = nuclei._replace(
+        cells=grown(nuclei.cells, UNMATCHED),
+        confidence=grown(nuclei.confidence, np.nan),
+        other_cells=grown(nuclei.other_cells, UNMATCHED),
+        other_shares=grown(nuclei.other_shares, 0.0),
+        places=np.concatenate([nuclei.places, specimen.centroids[away] @ matrix.T + shift]),
+    )
+    return joined, np.concatenate([order, away])
+
+
+def fit_specimen(atlas: Atlas, model: Model, specimen: Posed) -> Fit:
+    """Match a specimen whose poses are right with an atlas, by the model that the atlas is of."""
     if atlas.model == "joint":
-        return place(model, specimen, pins)
-    if pins is not None:
-        raise AtlasError("an atlas of the model 'offsets' takes no pins; build one without it")
+        return match_jointly(model, match_standing(model, specimen), probabilities=True)
     return place_by_offsets(atlas, specimen)
 
 
-def _fit_task(atlas: Atlas, model: Model, task: Task) -> Result:
+def _fit_task(atlas: Atlas, target: Target, task: Task) -> Posterior:
     """Fit a specimen, whichever part of the body it shows."""
     given = oriented(task.specimen)
     specimen = posed(given, atlas.size if atlas.scale else None, atlas.features)
-    unposed = _unposed(atlas, given, task.hands)
     if atlas.model == "joint":
-        return Result(specimen, unposed.points, *place_in_view(model, specimen, unposed, task.pins))
+        return place(target, specimen, _prior(atlas, given, specimen, task.hands), task.pins)
+    if task.pins is not None:
+        raise AtlasError("an atlas of the model 'offsets' takes no pins; build one without it")
     if task.hands == HANDS["mirrored"]:
         specimen = replace(specimen, poses=tuple(points * MIRROR for points in specimen.poses))
-    return Result(specimen, unposed.points, fit_specimen(atlas, model, specimen, task.pins), None)
+    return _by_offsets(atlas, specimen, specimen.unstretched())
 
 
-def _unposed(atlas: Atlas, given: Oriented, hands: tuple[bool, ...]) -> Unposed:
-    """Return a specimen in its own size, the long axis along x."""
-    pose = given.poses[0]
-    matrix, shift = pose.affine()
-    length, width = np.log(atlas.size / np.array(pose.size)).tolist()
-    apart = [length - width]
-    scale = None
-    if given.specimen.unit == atlas.unit != UNKNOWN:
-        scale = 1.0
-        apart += [length, width]
-    whole = max(map(abs, apart)) < ODD_SHAPE
-    return Unposed(given.specimen.centroids @ matrix.T + shift, scale, whole, hands)
+def _by_offsets(atlas: Atlas, specimen: Posed, points: Points) -> Posterior:
+    """Fit a specimen by an atlas of the model ``offsets``, which knows one fit and no doubt."""
+    prior, fit = Prior.of(1.0, same=1.0), place_by_offsets(atlas, specimen)
+    return Posterior(points, prior, (fit,), np.zeros(1), (None,), (np.ones(len(points)),))
+
+
+def _prior(atlas: Atlas, given: Oriented, specimen: Posed, hands: tuple[bool, ...]) -> Prior:
+    """Return what is known about the scale of a specimen."""
+    unit = given.specimen.unit
+    if unit == atlas.unit != UNKNOWN:
+        return Prior.of(1.0, same=1.0, hands=hands)
+    ratio = spacing(atlas.means) / max(spacing(specimen.unstretched()), 1e-300)
+    known = UNKNOWN in (unit, atlas.unit) and MICROMETRE in (unit, atlas.unit)
+    return Prior.of(ratio, same=SAME_UNIT if known else 0.0, hands=hands)
 
 
 def _fit_in_hands(
     own: Atlas,
     tasks: Sequence[Task],
-    results: list[Result],
+    results: list[Posterior],
     hands: dict[int, bool],
     executor: Executor,
 ) -> None:
     """Fit specimens again by an atlas of their origin, mirrored or not as ``hands`` says."""
     items = [tasks[number]._replace(hands=(mirrored,)) for number, mirrored in hands.items()]
-    fits = executor.map(_fit_task, items, shared=(own, _model(own))) if items else ()
+    fits = executor.map(_fit_task, items, shared=(own, _target(own))) if items else ()
     for number, result in zip(hands, fits, strict=True):
-        before = results[number]
         # What speaks for the other handedness is still known.
-        others = [rival for rival in before.fit.rivals if rival.mirrored != result.mirrored]
-        if others:
-            rivals = (*(result.fit.rivals or (result.as_rival(),)), *others)
-            result = result._replace(fit=replace(result.fit, rivals=rivals))
-        results[number] = result._replace(mirrored_by=before.mirrored_by)
+        before = results[number]
+        results[number] = replace(result.beside(before), mirrored_by=before.mirrored_by)
 
 
-def _fit_again(atlas: Atlas, model: Model, item: tuple[Result, NDArray[np.int32] | None]) -> Result:
-    """Fit a specimen of which the pose is known."""
-    result, pins = item
+def _fit_again(atlas: Atlas, model: Model, item: tuple[Posterior, Task]) -> Posterior:
+    """Fit a specimen of which the place is known."""
+    result, task = item
     if atlas.model == "joint":
-        fit = place_again(model, result.fit, pins)
-        return result._replace(fit=fit, support=support(model, fit, result.points))
-    placed = replace(result.posed, poses=(result.fit.warped,))
-    return result._replace(fit=fit_specimen(atlas, model, placed, pins))
+        again = result.with_fits(model, [place_again(model, result.fit, task.pins)], task.pins)
+        return again.beside(result)
+    features = posed(oriented(task.specimen), None, atlas.features)
+    placed = replace(features, poses=(result.fit.warped,))
+    return _by_offsets(atlas, placed, result.points)
 
 
 def _fit_ends(
     atlas: Atlas,
     tasks: Sequence[Task],
-    results: list[Result],
+    results: list[Posterior],
     group: Sequence[int],
     executor: Executor,
 ) -> Atlas:
@@ -300,9 +321,8 @@ def _fit_ends(
     more = completed(atlas, [results[number].fit for number in group])
     if len(more) > len(atlas):
         log.info("%d cells that the atlas lacks at the ends of the body", len(more) - len(atlas))
-        wider = (results[n]._replace(fit=results[n].fit.among(len(more))) for n in group)
-        items = [(result, tasks[n].pins) for result, n in zip(wider, group, strict=True)]
-        fits = executor.map(_fit_again, items, shared=(more, _model(more)))
+        items = [(results[number].among(len(more)), tasks[number]) for number in group]
+        fits = executor.map(_fit_again, items, shared=(more, model_of_atlas(more)))
         for number, result in zip(group, fits, strict=True):
             results[number] = result
     return more
@@ -311,7 +331,7 @@ def _fit_ends(
 def _fit_series(
     atlas: Atlas,
     tasks: Sequence[Task],
-    results: list[Result],
+    results: list[Posterior],
     group: Sequence[int],
     executor: Executor,
     *,
@@ -327,7 +347,7 @@ def _fit_series(
     before = [results[number] for number in group]
     places = np.stack([by_cell(result.fit, result.fit.warped) for result in before])
     scores = np.stack([by_cell(result.fit, result.fit.scores) for result in before])
-    model = _model(atlas)
+    model = _target(atlas).model
     fold = folds(len(group), FOLDS)
     for part in range(min(FOLDS, len(group))):
         moved = shifted(atlas, places[fold != part], scores[fold != part])
@@ -337,7 +357,7 @@ def _fit_series(
             for at in np.flatnonzero(fold == part).tolist()
             if always or gain(model, by_series, before[at].fit, before[at].points) > 0
         ]
-        items = [(before[at], tasks[group[at]].pins) for at in inside]
+        items = [(before[at], tasks[group[at]]) for at in inside]
         fits = executor.map(_fit_again, items, shared=(moved, by_series))
         for at, result in zip(inside, fits, strict=True):
             results[group[at]] = result
@@ -348,7 +368,7 @@ def _fit_series(
 def _fit_together(
     atlas: Atlas,
     tasks: Sequence[Task],
-    results: list[Result],
+    results: list[Posterior],
     group: Sequence[int],
     alike: set[int],
     executor: Executor,
@@ -364,7 +384,12 @@ def _fit_together(
     if not outnumber(atlas, before):
         return
     after = matched_together(atlas, before, executor)
-    gains = np.array([support_gain(*pair) for pair in zip(before, after, strict=True)])
+    gains = np.array(
+        [
+            (new.support or 0.0) - (old.support or 0.0)
+            for old, new in zip(before, after, strict=True)
+        ]
+    )
     if np.median(gains) <= 0:
         return
     for number, result, gained in zip(whole, after, gains.tolist(), strict=True):

@@ -23,12 +23,11 @@ from eutely.estimate.origins import with_origins
 from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
-from eutely.find.views import stand_together
-from eutely.fit import place
-from eutely.fit.again import place_standing
+from eutely.find.poses import settled_poses
+from eutely.fit import match
 from eutely.fit.evidence import is_mirrored, support, trust
 from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.probabilities import nucleus_cells
+from eutely.fit.posterior import nucleus_cells
 from eutely.frame import Frame, Posed, canonical_order
 from eutely.geometry import folds
 from eutely.learned import Learned
@@ -218,7 +217,7 @@ def build(
         pinned = pins_of_specimens(pins or {}, ordered)
         if isinstance(store, RunFolder) and pins is not None:
             remember_pins(store, pins)
-        terms = tuple(f"{term.__module__}.{term.__qualname__}" for term in place.TERMS)
+        terms = tuple(f"{term.__module__}.{term.__qualname__}" for term in match.TERMS)
         run = Run(settings, executor, store, progress, terms)
         straight = _oriented(run, ordered)
         frame = framed(
@@ -226,7 +225,7 @@ def build(
         )
         if not named:
             sizes = np.array([one.poses[0].size for one in straight])
-            frame = stand_together(run, frame, sizes, known=ordered[0].unit != UNKNOWN)
+            frame = run(settled_poses, frame, sizes, ordered[0].unit != UNKNOWN)
         built = _built(run, ordered, frame, labels, pinned)
         warn(built.outliers)
         if isinstance(store, RunFolder):
@@ -269,6 +268,7 @@ def _built(
             mirrored=mirrored[number],
             view=shown[number] if shown is not None and frame.parts[number] else None,
             support=held_out.support,
+            placed=held_out.placed,
         )
         for number, held_out in enumerate(run(held_out_fits, frame, cells, found.weights))
     )
@@ -338,13 +338,14 @@ def poses(context: Context, specimens: tuple[Specimen, ...]) -> tuple[Oriented, 
 
 
 class HeldOut(NamedTuple):
-    """One specimen by an atlas of others: its cells, and how much they explain.
+    """One specimen by an atlas of others: its cells, how much they explain, and the trust in it.
 
-    See `Annotation.support`; None by an atlas of the model ``offsets``.
+    See `Annotation.support` and `Annotation.placed`; None by an atlas of the model ``offsets``.
     """
 
     nuclei: NucleusCells
     support: float | None
+    placed: float | None
 
 
 @step("costs", "refine.folds", "estimate", "atlas", "realign.scale")
@@ -387,11 +388,10 @@ def _fit(atlases: Sequence[tuple[Atlas, Model]], item: tuple[int, Posed]) -> Hel
     """Match a specimen with the atlas of the specimens outside of its fold."""
     part, specimen = item
     atlas, model = atlases[part]
+    fit = fit_specimen(atlas, model, specimen)
     if atlas.model != "joint":
-        return HeldOut(nucleus_cells(fit_specimen(atlas, model, specimen), ALTERNATIVES), None)
-    if len(specimen.poses) == 1:  # settled by names, or a part at its place
-        fit = place_standing(model, specimen)
-    else:
-        fit = fit_specimen(atlas, model, specimen)
-    explained = support(model, fit, specimen.unstretched())
-    return HeldOut(nucleus_cells(fit, ALTERNATIVES, trust(explained)), explained)
+        return HeldOut(nucleus_cells([fit], alternatives=ALTERNATIVES), None, None)
+    points = specimen.unstretched()
+    trusted = trust(model, fit, points)
+    nuclei = nucleus_cells([fit], trust=trusted, alternatives=ALTERNATIVES)
+    return HeldOut(nuclei, support(model, fit, points), float(trusted.mean()))

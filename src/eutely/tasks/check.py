@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
-from eutely.config.model import Estimate
-from eutely.errors import SpecimenError
+from eutely.config import Config
+from eutely.errors import EutelyError, SpecimenError
 from eutely.execute import open_executor
 from eutely.geometry import spacing
 from eutely.pose import anonymous, framed, orient, oriented
 from eutely.specimen import MICROMETRE, UNKNOWN, VOXEL, Specimen
+from eutely.steps import Run
+from eutely.store import Memory
 
 LARGE = 3.0
 """A nucleus whose radius is this many times larger or smaller than the median is odd."""
@@ -343,8 +345,7 @@ def odd_specimens(cohort: Sequence[Facts]) -> Iterator[Oddity]:
 
 def odd_handedness(specimens: Sequence[Specimen]) -> Iterator[Oddity]:
     """Yield which specimens are mirror images of most others, where whole specimens show that."""
-    from eutely.find.hands import mirror_images, most_are  # here: importing them is slow
-    from eutely.find.views import possible_parts
+    from eutely.find.poses import most_are, settled_poses  # here: importing them is slow
 
     straight = []
     for specimen in specimens:
@@ -354,12 +355,13 @@ def odd_handedness(specimens: Sequence[Specimen]) -> Iterator[Oddity]:
         return
     frame = framed(straight, (), scale=True, smooth=True)
     sizes = np.array([one.poses[0].size for one in straight])
-    whole = np.flatnonzero(~possible_parts(frame, sizes, known=False)).tolist()
-    with open_executor(None) as executor:
-        mirrored = mirror_images(frame.subset(whole), Estimate(), executor)
+    known, mirrored = straight[0].specimen.unit != UNKNOWN, np.zeros(len(straight), bool)
+    with open_executor(None) as executor, suppress(EutelyError):  # they match no common body
+        found = Run(Config(), executor, Memory())(settled_poses, frame, sizes, known)
+        mirrored = np.array([posed.mirrored for posed in found.specimens])
     for number in np.flatnonzero(mirrored != most_are(mirrored)).tolist():
         yield Oddity(
-            straight[whole[number]].specimen.name,
+            straight[number].specimen.name,
             "mirror image of most specimens",
             "axes of its file have another handedness; build and annotate allow for it",
         )

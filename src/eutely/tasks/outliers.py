@@ -23,6 +23,9 @@ well (its densities 1.25 times as low): a cohort of very similar specimens has n
 FEW = 0.5
 """Share of the cells, found or confirmed, below which a specimen does not fit in any case."""
 
+DOUBTFUL = 0.2
+"""Probability of lying right below which a specimen is hardly placed."""
+
 COHORT = 5
 """Specimens that are needed to say what is usual."""
 
@@ -59,6 +62,11 @@ def outliers(
             unlike[fit.specimen] = (
                 f"could not be placed: the atlas explains its {len(fit.ids)} nuclei no better than "
                 "chance; is it of another organism, or badly segmented?"
+            )
+        elif fit.placed is not None and fit.placed < DOUBTFUL:
+            unlike[fit.specimen] = (
+                "is hardly placed: its nuclei lie much worse than those of specimens of the atlas; "
+                "is it of another age or organism, or badly segmented?"
             )
         elif fit.view is not None:  # few nuclei, and a cost of its own, are those of a part
             continue

@@ -20,8 +20,8 @@ from eutely.estimate import Gaussians, joint_gaussians, prior_gaussians
 from eutely.estimate.origins import USUAL
 from eutely.execute import Executor
 from eutely.find.refine.rounds import Row, fit_of, models_of_others, specimens_of, with_fits
+from eutely.fit.match import Fit, match_jointly, term_costs
 from eutely.fit.model import Model, joint_model
-from eutely.fit.place import Fit, match_jointly, term_costs
 from eutely.fit.rates import LOWEST_RATE, Background, Rates
 from eutely.geometry import folds
 from eutely.solver.assignment import assign_sparse

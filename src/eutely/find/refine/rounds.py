@@ -13,10 +13,9 @@ from eutely.cells import Cells
 from eutely.config.model import Estimate
 from eutely.estimate import Gaussians, independent_gaussians
 from eutely.execute import Executor
-from eutely.fit.again import match_part
+from eutely.fit.match import Fit, in_view, match_jointly
 from eutely.fit.model import Model, joint_model, model_of_cells
-from eutely.fit.place import Fit, match_jointly, match_singly
-from eutely.fit.view import in_view
+from eutely.fit.refit import match_standing
 from eutely.frame import Points, Posed
 from eutely.geometry import folds
 
@@ -46,12 +45,8 @@ def linear_round(
     """
     places, scores = means
     model = joint_model(independent_gaussians(places), cells, estimate, None, scores)
-    fits = list(executor.map(_match, specimens, shared=(model,)))
+    fits = list(executor.map(match_standing, specimens, shared=(model,)))
     return centred(with_fits(cells, fits))
-
-
-def _match(model: Model, specimen: Posed) -> Fit:
-    return match_part(model, specimen) if specimen.part else match_singly(model, specimen)
 
 
 def nuclei_as_cells(points: Points, spacing: float) -> Gaussians:
@@ -110,7 +105,7 @@ def _rematch(models: Sequence[Model], afresh: bool, item: tuple[int, Row]) -> Fi
     model, fit = models[item[0]], fit_of(models[item[0]], item[1])
     if afresh:
         posed = Posed((fit.posed,), np.full(fit.posed.shape, np.nan), fit.scores, part=item[1][-1])
-        fit = _match(model, posed)
+        fit = match_standing(model, posed)
     return match_jointly(model, fit)
 
 

@@ -1,14 +1,13 @@
-"""What the specimens of one series tell: handedness, where cells are, which an atlas lacks.
+"""Whole specimens by an atlas of parts: cells at the ends that it lacks, and matches of each other.
 
-A series is what one laboratory prepares and images in one way, see `eutely.origin`. Specimens of no
-known origin are candidates for one series, and the data decide.
+Hardly any part of a body shows its outermost cells, and few parts show the same cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,35 +19,24 @@ from eutely.align.warp import warped_to_mean
 from eutely.atlas import NO_NEIGHBOUR, Atlas
 from eutely.cells import Cells
 from eutely.config.model import Estimate
-from eutely.estimate import robust_gaussians
-from eutely.estimate.origins import blended_scores
 from eutely.execute import Executor
 from eutely.find.refine.grow import clusters
 from eutely.find.refine.resplit import resplit
 from eutely.find.refine.rounds import Row, fit_of, joint_round, models_of_others, specimens_of
-from eutely.fit.choose import CLEAR
-from eutely.fit.evidence import EXCHANGED, PLACED, is_mirrored, support, surprise
-from eutely.fit.handedness import hand_evidence, mirror_probabilities
+from eutely.fit.evidence import PLACED, support, trust
+from eutely.fit.match import Fit, match_jointly
 from eutely.fit.model import Model
-from eutely.fit.place import Fit, Rival, match_jointly
-from eutely.frame import Body, Points, Posed
+from eutely.fit.posterior import Posterior
+from eutely.frame import Body, Points
 from eutely.geometry import folds, spacing
+from eutely.series.shared import FOLDS, SERIES
 from eutely.solver.softassign import Shares, centres_of
 from eutely.specimen import UNMATCHED
-
-PRIOR = 5.0
-"""Specimens that the atlas counts for against a new series. On worms of another series the cost
-of held-out specimens, which needs no names, is lowest between 3 and 20."""
-
-SERIES = 10
-"""Specimens from which a series shows where its cells are. The cost of held-out worms of another
-series falls from 4.04 to 3.66 per cell."""
 
 LACKING, SELDOM = 0.3, 0.5
 """Share of the whole specimens of a series that must have a nucleus at one place, and no cell for
 it, for a cell that the atlas lacks there; and share of the specimens of the atlas from which on a
 place was shown so often that no cell is lacking."""
-
 
 ROUNDS = 2
 """Times that specimens are matched by each other before confusable cells are split again."""
@@ -58,75 +46,6 @@ A_NUCLEUS = 0.5
 
 NOTHING_ELSE = 1e-9
 """Nuclei that a cell has in common with itself at least: where it has none, it keeps its number."""
-
-FOLDS = 5
-"""Parts of a series, each annotated by the atlas shifted to the others: no specimen confirms
-itself."""
-
-
-class Result(NamedTuple):
-    """One specimen and its fit to the atlas.
-
-    Attributes
-    ----------
-    posed
-        the specimen in its poses.
-    points
-        (n, 3), straight, in its own unit.
-    fit
-        to the atlas.
-    support
-        of the fit, see `eutely.fit.evidence.support`; None where not known.
-    mirrored_by
-        probability that it is a mirror image, by its series; None where it is clear.
-    """
-
-    posed: Posed
-    points: Points
-    fit: Fit
-    support: float | None
-    mirrored_by: float | None = None
-
-    @property
-    def mirrored(self) -> bool:
-        """Whether the specimen is a mirror image of the atlas."""
-        return is_mirrored(self.points, self.fit.warped)
-
-    def as_rival(self) -> Rival:
-        """Return the fit as one of several; its cost matters beside others of its handedness."""
-        return Rival(self.fit.cells, self.mirrored, 0.0)
-
-
-def settle_hands(
-    results: list[Result], group: Sequence[int], known: tuple[int, int], *, every: bool
-) -> dict[int, bool]:
-    """Settle the handedness of a series; return that of the specimens to fit again.
-
-    These are ``every`` one where something is known of their origin, and otherwise those that have
-    the other handedness by the series. The handedness itself is found by the atlas of all origins:
-    names of one origin may be exchanged between left and right. ``known`` counts specimens of the
-    same origin that the atlas is of, as they were and mirrored.
-    """
-    evidence = [
-        hand_evidence(
-            results[number].fit,
-            mirrored=results[number].mirrored,
-            placed=(results[number].support or 0.0) > PLACED,
-        )
-        for number in group
-    ]
-    chances = mirror_probabilities(np.array(evidence), known)
-    again = {}
-    for number, chance in zip(group, chances.tolist(), strict=True):
-        result = results[number]
-        mirrored = result.mirrored if result.fit.mirror is None else chance > 0.5
-        if every or mirrored != result.mirrored:
-            again[number] = mirrored
-        if result.fit.mirror is not None:
-            if abs(result.fit.mirror) < CLEAR:
-                chance = float(np.clip(chance, EXCHANGED, 1 - EXCHANGED))
-            results[number] = result._replace(mirrored_by=chance)
-    return again
 
 
 def completed(atlas: Atlas, fits: Sequence[Fit]) -> Atlas:
@@ -143,7 +62,7 @@ def completed(atlas: Atlas, fits: Sequence[Fit]) -> Atlas:
     fits
         of the specimens of a series; those that show parts do not count.
     """
-    whole = [fit for fit in fits if fit.view is None]
+    whole = [fit for fit in fits if fit.part is None]
     if not len(atlas.shown) or atlas.model != "joint" or len(whole) < SERIES:
         return atlas
     spare = [fit.warped[fit.cells < 0] for fit in whole]
@@ -194,17 +113,7 @@ def _with_cells(atlas: Atlas, means: Points, covariances: NDArray[np.float64]) -
     return replace(atlas, **rows, names=(*atlas.names, *[""] * k))
 
 
-def gain(model: Model, moved: Model, fit: Fit, points: Points) -> float:
-    """Return by how much the log-likelihood of a specimen rises with the cells of a shifted atlas.
-
-    The matches and the warp stay. The shift comes from other specimens: where it helps, they are
-    of one series.
-    """
-    bare = replace(fit, expected=None)
-    return surprise(model, bare, points) - surprise(moved, bare, points)
-
-
-def outnumber(atlas: Atlas, results: Sequence[Result]) -> bool:
+def outnumber(atlas: Atlas, results: Sequence[Posterior]) -> bool:
     """Return whether whole specimens of a series are more than the parts that an atlas is of.
 
     Then they show its cells better than the atlas does, most of all at the ends of the body. An
@@ -214,18 +123,15 @@ def outnumber(atlas: Atlas, results: Sequence[Result]) -> bool:
     return atlas.model == "joint" and len(atlas.shown) > 0 and enough
 
 
-def is_whole(result: Result) -> bool:
+def is_whole(result: Posterior) -> bool:
     """Return whether a specimen is placed, shows the whole body, and is matched softly."""
     placed = result.support is not None and result.support > PLACED
-    return placed and result.fit.view is None and result.fit.shares is not None
+    return placed and result.fit.part is None and result.fit.shares is not None
 
 
-def support_gain(before: Result, after: Result) -> float:
-    """Return by how much the support of a specimen rises from one fit to another."""
-    return (after.support or 0.0) - (before.support or 0.0)
-
-
-def matched_together(atlas: Atlas, results: Sequence[Result], executor: Executor) -> list[Result]:
+def matched_together(
+    atlas: Atlas, results: Sequence[Posterior], executor: Executor
+) -> list[Posterior]:
     """Match whole specimens of a series by cells that are estimated from each other.
 
     As the last rounds of a build do, held out by folds: rounds of matching, then cells that are
@@ -262,12 +168,17 @@ def matched_together(atlas: Atlas, results: Sequence[Result], executor: Executor
     fold = folds(len(cells), FOLDS).tolist()
     items = list(zip(fold, specimens_of(cells), results, strict=True))
     matched = list(executor.map(_match_by_others, items, shared=(models,)))
-    numbers = _numbers(fits, [fit for fit, _ in matched], kept)
+    numbers = _numbers(fits, [fit for fit, _, _ in matched], kept)
     together = []
-    for result, (fit, placed) in zip(results, matched, strict=True):
-        fit = replace(fit, mirror=result.fit.mirror, rivals=result.fit.rivals)
-        fit = _renumbered(fit, numbers, atlas.means)
-        together.append(result._replace(fit=fit, support=placed))
+    for result, (fit, placed, trusted) in zip(results, matched, strict=True):
+        again = replace(
+            result,
+            fits=(_renumbered(fit, numbers, atlas.means),),
+            logs=np.array([result.logs[result.best]]),
+            supports=(placed,),
+            trusts=(trusted,),
+        )
+        together.append(again.beside(result))
     return together
 
 
@@ -279,15 +190,17 @@ def _in_all_folds(cells: Cells, kept: NDArray[np.intp]) -> tuple[Cells, NDArray[
     return cells.with_nuclei(table[:, shared]), kept[shared]
 
 
-def _match_by_others(models: Sequence[Model], item: tuple[int, Row, Result]) -> tuple[Fit, float]:
-    """Match a specimen by the model of the other folds; return its support as well."""
+def _match_by_others(
+    models: Sequence[Model], item: tuple[int, Row, Posterior]
+) -> tuple[Fit, float, NDArray[np.float64]]:
+    """Match a specimen by the model of the other folds; return its support and trust."""
     model, row, result = models[item[0]], *item[1:]
     fit = fit_of(model, row)
     rates = model.background.rates(fit.nuclei, len(fit.posed))
     if rates.spurious * len(model.means) < A_NUCLEUS:
         model = model._replace(crowding=np.zeros(0))
     fit = match_jointly(model, replace(fit, rates=rates), probabilities=True)
-    return fit, support(model, fit, result.points)
+    return fit, support(model, fit, result.points), trust(model, fit, result.points)
 
 
 def _numbers(
@@ -324,44 +237,3 @@ def _renumbered(fit: Fit, numbers: NDArray[np.intp], means: Points) -> Fit:
     ends = np.cumsum(np.bincount(rows, minlength=len(means)))
     shares = Shares(np.append(0, ends).astype(starts.dtype), points[order], values[order])
     return replace(fit, nuclei=nuclei, expected=expected, shares=shares)
-
-
-def by_cell(fit: Fit, values: Points) -> NDArray[np.float64]:
-    """Return (m, d) from values (n, d) of nuclei; NaN where a cell has no nucleus."""
-    table = np.full((len(fit.nuclei), values.shape[1]), np.nan)
-    matched = fit.nuclei >= 0
-    table[matched] = values[fit.nuclei[matched]]
-    return table
-
-
-def shifted(
-    atlas: Atlas,
-    places: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    prior: float = PRIOR,
-) -> Atlas:
-    """Return the atlas with its cells moved towards where specimens have them.
-
-    Parameters
-    ----------
-    atlas
-        of all cells.
-    places
-        (N, m, 3), NaN where a specimen lacks a cell.
-    scores
-        (N, m, d), of their features, NaN where not known.
-    prior
-        specimens that the atlas counts for.
-    """
-    seen = np.isfinite(places[:, :, 0]).sum(axis=0)[:, None]
-    if not seen.any():
-        return atlas
-    means = robust_gaussians(places, Estimate()).means
-    moved = np.where(seen > 0, (means - atlas.means) * seen / (seen + prior), 0.0)
-    first, second = atlas.edges.T
-    return replace(
-        atlas,
-        means=atlas.means + moved,
-        feature_means=blended_scores(scores, atlas.feature_means, prior),
-        offsets=atlas.offsets + moved[first] - moved[second],
-    )

@@ -1,30 +1,28 @@
-"""Bring one specimen into the frame of an atlas and match it: pose, warp, mean field."""
+"""Match a warped specimen with cells that predict each other: features, odd nuclei, mean field."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely import geometry
 from eutely.align.warp import rewarp
 from eutely.candidates import PairCosts
 from eutely.features import feature_costs
 from eutely.fit.model import Model
-from eutely.fit.noise import likeliest_error
-from eutely.fit.poses import plausible_poses
-from eutely.fit.rates import LOWEST_RATE, Rates
-from eutely.fit.soft import FIRST_COOLING, WARP_COOLING, soft_warp
+from eutely.fit.rates import LOWEST_RATE, Rates, likeliest_error
 from eutely.fit.spurious import BENEFIT, crowd, oddity
-from eutely.fit.view import in_view
-from eutely.frame import Points, Posed
+from eutely.frame import Points
 from eutely.informative import MANY
-from eutely.solver.assignment import assign
 from eutely.solver.meanfield import COOLING, Crowd, settle
 from eutely.solver.softassign import Centres, Rules, Shares, soft_assign
 from eutely.specimen import UNMATCHED
+
+Pins = NDArray[np.int32] | None
+"""(n,), the cell that each nucleus must be, see `eutely.solver.softassign.Rules`."""
 
 WARM = COOLING[2:]
 """Temperatures of a mean field that starts near its end."""
@@ -40,24 +38,6 @@ the cells may be out of the view of a whole body."""
 def out_of_view(view: NDArray[np.float64]) -> float:
     """Return the share of the cells that are out of a view (m,)."""
     return float((view < GAP * view.max()).mean())
-
-
-class Rival(NamedTuple):
-    """Another fit of the same specimen, by another view, pose or handedness.
-
-    Attributes
-    ----------
-    cells
-        (n,) int32, the cell of each nucleus, or -1.
-    mirrored
-        whether the specimen is a mirror image by it.
-    cost
-        minus its log-likelihood, see `eutely.fit.evidence.surprise`.
-    """
-
-    cells: NDArray[np.int32]
-    mirrored: bool
-    cost: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +69,6 @@ class Fit:
         (m, 3), where each cell is expected by its neighbours; None before `match_jointly`.
     view
         (m,), how probably the specimen shows each cell; None if it shows the whole body.
-    mirror
-        log-likelihood by which the mirror image of the specimen fits better than the specimen as it
-        is; None where that is clear, or was not asked for.
-    rivals
-        other fits that it was compared with, and first this one as it was then.
     """
 
     posed: Points
@@ -107,12 +82,6 @@ class Fit:
     shares: Shares | None = None
     expected: Points | None = None
     view: NDArray[np.float64] | None = None
-    mirror: float | None = None
-    rivals: tuple[Rival, ...] = ()
-
-    def __repr__(self) -> str:
-        matched = int((self.nuclei >= 0).sum())
-        return f"<Fit: {matched} of {len(self.nuclei)} cells, {len(self.posed)} nuclei>"
 
     @property
     def part(self) -> NDArray[np.float64] | None:
@@ -184,84 +153,12 @@ def term_costs(model: Model, fit: Fit) -> PairCosts | None:
     return total
 
 
-def place(model: Model, specimen: Posed, pins: NDArray[np.int32] | None = None) -> Fit:
-    """Choose the pose that fits best, warp the specimen and match it with the mean field.
-
-    Parameters
-    ----------
-    model
-        the cells.
-    specimen
-        in its plausible poses.
-    pins
-        (n,), the cell that each nucleus must be, see `eutely.solver.softassign.Rules`.
-    """
-    fit = match_singly(model, specimen, pins)
-    return match_jointly(model, fit, pins=pins, probabilities=True)
-
-
-def match_singly(model: Model, specimen: Posed, pins: NDArray[np.int32] | None = None) -> Fit:
-    """Choose a pose, warp to soft, then to hard matches; each cell counts by itself."""
-    poses = plausible_poses(model, specimen.poses)
-    fits = [warp_pose(model, posed, specimen.scores, pins) for posed in poses]
-    if len(fits) == 1 or not model.complete:
-        return min(fits, key=lambda fit: fit.cost)
-    return min(fits, key=lambda fit: cost_at_usual_rates(model, fit, pins))
-
-
-def cost_at_usual_rates(model: Model, fit: Fit, pins: NDArray[np.int32] | None) -> float:
-    """Return the cost by which poses compare: with the rates of a specimen not known yet.
-
-    In a wrong pose much seems to be missing and spurious, which would be cheap by its own rates.
-    """
-    wider = model.loosened(fit.error)
-    c0 = model.c0(model.background.start(len(fit.posed)))
-    rules = Rules(model.freedom, c0, pins, term_costs(model, fit))
-    return assign(model.means, wider.centres, fit.warped, rules)[1]
-
-
-def warp_pose(
-    model: Model,
-    posed: Points,
-    scores: Points,
-    pins: NDArray[np.int32] | None,
-    extra: PairCosts | None = None,
-    begun: Points | None = None,
-) -> Fit:
-    """Warp one pose to soft matches, then to hard ones, and match it.
-
-    ``extra`` adds to the costs of places until features are known from matches. ``begun`` is the
-    pose after the temperatures `FIRST_COOLING`, if these have been gone through already.
-    """
-    background, means = model.background, model.means
-    rates = background.start(len(posed))
-    cooling = WARP_COOLING if begun is None else WARP_COOLING[len(FIRST_COOLING) :]
-    warped = soft_warp(model, posed, pins, extra, cooling, begun)
-    fit = Fit(posed, warped, scores, np.full(len(means), -1, np.int32), np.inf, rates)
-    for _ in range(REFITS):
-        wider = model.loosened(fit.error)
-        rules = Rules(model.freedom, model.c0(fit.rates), pins, extra)
-        nuclei, _ = assign(means, wider.centres, fit.warped, rules)
-        fit = replace(
-            fit,
-            nuclei=nuclei,
-            rates=background.rates(nuclei, len(posed)),
-            error=error_of(model, fit.warped, nuclei),
-            warped=rewarp(posed, fit.warped, nuclei, wider.goal),
-        )
-        extra = term_costs(model, fit)
-    wider = model.loosened(fit.error)
-    rules = Rules(model.freedom, model.c0(fit.rates), pins, extra)
-    nuclei, cost = assign(means, wider.centres, fit.warped, rules)
-    return replace(fit, nuclei=nuclei, cost=cost)
-
-
 def match_jointly(
     model: Model,
     fit: Fit,
     *,
     refits: int = REFITS,
-    pins: NDArray[np.int32] | None = None,
+    pins: Pins = None,
     probabilities: bool = False,
 ) -> Fit:
     """Match a warped specimen with cells that predict each other, and refine its warp.
@@ -271,7 +168,7 @@ def match_jointly(
     model
         the cells.
     fit
-        the specimen, warped; from `match_singly`.
+        the specimen, warped; from `eutely.fit.warp`.
     refits
         mean fields in turn; one more where nuclei may be spurious.
     pins
@@ -335,3 +232,25 @@ def error_of(
         freedom=model.freedom,
         spacing=model.body.spacing,
     )
+
+
+def in_view(model: Model, nuclei: NDArray[np.int32], points: Points) -> NDArray[np.float64]:
+    """Return (m,), how probably each cell is in view, by how many cells around it are matched.
+
+    While cells are being found, those beyond the ends of a specimen are out of view: else the last
+    nuclei at a cut would be taken for them, and all cells before the cut shifted by one.
+
+    Parameters
+    ----------
+    model
+        all cells.
+    nuclei
+        (m,), the nucleus of each cell, or -1.
+    points
+        (n, 3), the nuclei of the specimen; about as many cells are in view.
+    """
+    means, presence = model.means, model.background.presence
+    if model.complete:
+        return geometry.in_view(means, presence, nuclei, len(points))
+    inside = geometry.between_ends(means, points, model.body.spacing)
+    return inside * geometry.in_view(means, inside * presence, nuclei, len(points))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,15 +12,6 @@ from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError
 from eutely.evaluation import score
-from eutely.fit import choose
-from eutely.fit.again import Pins
-from eutely.fit.evidence import is_mirrored
-from eutely.fit.model import Model, model_of_atlas
-from eutely.fit.place import Fit
-from eutely.fit.poses import MIRROR, plausible_poses
-from eutely.fit.view import MANY, Unposed
-from eutely.frame import Points
-from eutely.pose import anonymous
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.outliers import outliers
 from toy_animals import lopsided, mirrored, turned, window
@@ -129,68 +119,82 @@ def test_cells_out_of_view_do_not_lower_the_confidence(
     assert np.nanmean(part.confidence) > np.nanmean(whole.confidence) - 0.1
 
 
-@pytest.fixture(scope="module")
-def large() -> tuple[Atlas, Specimen]:
-    """Return an atlas, and a specimen of so many nuclei that its view is not always searched."""
-    cohort = [
-        lopsided(specimen)
-        for specimen in eutely.simulate(5, cells=300, variation=0.5, pose="none", seed=2)
-    ]
-    assert len(cohort[4]) > 1.1 * MANY
-    return eutely.build(cohort[:4], supervised=True, workers=1).atlas, cohort[4]
-
-
-def test_features_do_not_settle_the_handedness_that_places_leave_open(
-    large: tuple[Atlas, Specimen], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("low", [0.0, 0.4])
+@pytest.mark.parametrize("mirror", [False, True])
+def test_a_specimen_without_declared_unit_gets_the_same_cells(
+    atlas: Atlas, cohort: list[Specimen], mirror: bool, low: float
 ) -> None:
-    """A loose matching follows misleading features too well; both are then compared jointly."""
-    atlas, new = large
-    points = anonymous(new, new.name).centroids
-
-    def both(*given: Any) -> list[Points]:
-        """Return the nearest pose and its mirror image, as if they were equally near."""
-        first = plausible_poses(*given)[0]
-        return [first, first * MIRROR]
-
-    def misled(model: Model, fit: Fit, pins: object) -> float:
-        """By places both are alike; by features the mirror image is far better."""
-        return 0.0 if not fit.scores.size or is_mirrored(points, fit.posed) else 10 * choose.CLEAR
-
-    monkeypatch.setattr(choose, "cost_at_usual_rates", misled)
-    monkeypatch.setattr(choose, "plausible_poses", both)
-    monkeypatch.setattr(choose, "_likely", lambda model, poses, pins: [(p, None) for p in poses])
-    monkeypatch.setattr(choose, "_shows_all", lambda model, fit: True)
-    annotation = annotated(atlas, new)
-    assert not annotation.mirrored
-    assert right(new, annotation) > 0.95
+    whole = window(cohort[10], low, 1.0)
+    new = turned(mirrored(whole) if mirror else whole, 3)
+    assert new.unit == atlas.unit == "um"
+    with_unit, without = annotated(atlas, new), annotated(atlas, replace(new, unit=UNKNOWN))
+    np.testing.assert_array_equal(without.cells, with_unit.cells)
+    assert without.mirrored == with_unit.mirrored == mirror
 
 
-def test_a_part_that_passes_for_the_whole_body_is_searched_for(
-    atlas: Atlas, cohort: list[Specimen], monkeypatch: pytest.MonkeyPatch
+def test_a_stray_nucleus_costs_nothing_and_is_no_cell(atlas: Atlas, cohort: list[Specimen]) -> None:
+    new = turned(cohort[10], 3)
+    far = np.concatenate([new.centroids, [[1e12, -1e12, 1e12]]])
+    features = {key: np.append(values, values.mean()) for key, values in new.features.items()}
+    strayed = Specimen.from_arrays(
+        new.name,
+        far,
+        radii=np.concatenate([new.radii, new.radii[:1]]),
+        features=features,
+        unit=new.unit,
+    )
+    before, after = annotated(atlas, new), annotated(atlas, strayed)
+    np.testing.assert_array_equal(after.cells[:-1], before.cells)
+    np.testing.assert_array_equal(after.confidence[:-1], before.confidence)
+    assert after.cells[-1] == -1
+    assert np.isnan(after.confidence[-1])
+    assert after.alternatives[-1] == ()
+    assert after.names[-1] == ""
+    assert after.support == before.support
+
+
+def test_half_of_an_animal_and_random_points_are_not_named_with_confidence(
+    atlas: Atlas, cohort: list[Specimen]
 ) -> None:
-    """Stretched over the body it may leave no nucleus over; its support shows that it is none."""
-    supports = []
+    """What fits half of a specimen well and the rest not at all is no placement of it."""
+    half = window(cohort[10], 0.5, 1.0)
+    rest = window(cohort[10], 0.0, 0.5)
+    low, size = rest.centroids.min(axis=0), np.ptp(rest.centroids, axis=0)
+    points = low + np.random.default_rng(2).uniform(0, 1, (len(rest), 3)) * size
+    glued = Specimen.from_arrays("glued", np.concatenate([half.centroids, points]), unit="um")
+    annotation = annotated(atlas, glued)
+    confidence = np.nan_to_num(annotation.confidence)
+    assert confidence[len(half) :].mean() < 0.2
+    assert confidence.mean() < 0.5
+    assert annotation.placed is not None
+    assert annotation.placed < 0.5
 
-    def stretched(model: Model, rivals: list[Fit], unposed: Unposed, pins: Pins) -> Any:
-        """Return a fit of the whole body, and a support with which nothing is placed."""
-        supports.append(choose.PLACED - 1)
-        return rivals[0], supports[-1]
 
-    monkeypatch.setattr(choose, "_shows_all", lambda model, fit: True)
-    monkeypatch.setattr(choose, "_as_whole", stretched)
+def test_how_sure_a_place_is_is_said(atlas: Atlas, cohort: list[Specimen]) -> None:
+    annotation = annotated(atlas, cohort[10])
+    assert annotation.placed is not None
+    assert 0.8 < annotation.placed <= 1.0
+
+
+def test_a_part_that_passes_for_the_whole_body_is_named(
+    atlas: Atlas, cohort: list[Specimen]
+) -> None:
+    """Stretched over the body it would leave no nucleus over."""
     new = mirrored(turned(window(cohort[11], 0.3, 0.7), 5))
     annotation = annotated(atlas, new)
-    assert supports
     assert annotation.mirrored
     assert right(new, annotation) > 0.9
 
 
-def test_a_body_of_another_shape_is_the_whole_one_only_by_its_support(
-    atlas: Atlas, cohort: list[Specimen]
-) -> None:
-    model, points = model_of_atlas(atlas), window(cohort[11], 0.3, 0.7).centroids
-    fit = choose.warp_pose(model, points - points.mean(axis=0), np.zeros((len(points), 0)), None)
-    _, usual = choose._as_whole(model, [fit], Unposed(points, 1.0, True), None)
-    _, other = choose._as_whole(model, [fit], Unposed(points, 1.0, False), None)
-    assert usual == np.inf
-    assert other < 10
+def test_pins_are_certain_and_decide(atlas: Atlas, cohort: list[Specimen]) -> None:
+    new = cohort[10].without_names()
+    free = annotated(atlas, new)
+    first, second = int(free.cells[3]), int(free.cells[30])
+    pins = {(new.name, int(new.ids[3])): second, (new.name, int(new.ids[30])): ""}
+    (found,) = eutely.annotate(atlas, [new], pins=pins, workers=1)
+    assert (found.cells[3], found.cells[30]) == (second, -1)
+    assert found.confidence[3] > 0.999
+    others = np.setdiff1d(np.arange(len(new)), [3, 30])
+    assert (found.cells[others] == free.cells[others]).mean() > 0.95
+    (same,) = eutely.annotate(atlas, [new], pins={(new.name, int(new.ids[3])): first}, workers=1)
+    np.testing.assert_array_equal(same.cells, free.cells)

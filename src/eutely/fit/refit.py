@@ -1,0 +1,95 @@
+"""Fit a specimen whose place is known again: to other cells, from its own matches, around pins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from eutely.align.affine import least_squares
+from eutely.candidates import PairCosts
+from eutely.fit.evidence import evidence
+from eutely.fit.match import Fit, Pins, match_jointly
+from eutely.fit.model import Model
+from eutely.fit.warp import warp_part, warp_pose
+from eutely.frame import Points, Posed
+from eutely.solver.meanfield import settle
+from eutely.solver.softassign import Rules, soft_assign
+
+FEWEST_MATCHES = 12
+"""Matches from which a specimen is posed again by them."""
+
+GAIN, MOST_TIMES = 5.0, 4
+"""Log-likelihood that a pose by its own matches must gain to go on, and such poses at most."""
+
+
+def place_standing(model: Model, specimen: Posed) -> Fit:
+    """Fit a specimen whose first pose is right, whichever part of the body it shows."""
+    return match_jointly(model, match_standing(model, specimen), probabilities=True)
+
+
+def match_standing(model: Model, specimen: Posed) -> Fit:
+    """Warp a specimen whose pose is right and match it, each cell by itself.
+
+    Of several poses the one that fits best is taken.
+    """
+    warp = warp_part if specimen.part else warp_pose
+    fits = [warp(model, posed, specimen.scores, None) for posed in specimen.poses]
+    return min(fits, key=lambda fit: fit.cost)
+
+
+def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
+    """Fit a specimen whose place is known to other cells, those of a shifted atlas for instance."""
+    if fit.view is None:
+        again = warp_pose(model, fit.warped, fit.scores, pins)
+    else:
+        again = warp_part(model, fit.warped, fit.scores, pins, fit.nuclei)
+    return match_jointly(model, again, pins=pins, probabilities=True)
+
+
+def refitted(model: Model, fit: Fit, points: Points, pins: Pins = None) -> Fit:
+    """Pose a specimen again by its own matches, as long as that makes it likelier.
+
+    The warp cannot undo a pose that is far off, but even then many matches are right. ``points``
+    (n, 3) are the nuclei in their own unit.
+    """
+    reached = evidence(model, fit, points)
+    for _ in range(MOST_TIMES):
+        cells = np.flatnonzero(fit.nuclei >= 0)
+        if len(cells) < FEWEST_MATCHES:
+            break
+        matrix, shift = least_squares(points[fit.nuclei[cells]], model.means[cells])
+        again = place_again(model, replace(fit, warped=points @ matrix.T + shift), pins)
+        now = evidence(model, again, points)
+        if now <= reached:
+            break
+        fit, gained, reached = again, now - reached, now
+        if gained < GAIN:
+            break
+    return fit
+
+
+def match_around(model: Model, fit: Fit, pins: Pins, terms: PairCosts | None) -> Fit:
+    """Match a placed specimen again around pins, at its place and by its warp.
+
+    Parameters
+    ----------
+    model
+        all cells.
+    fit
+        from `match_jointly`.
+    pins
+        (n,), the cell that each nucleus must be.
+    terms
+        from `term_costs` of the same fit, which stay the same whatever is pinned.
+    """
+    seen = model if fit.view is None else model.through(fit.view)
+    wider = seen.loosened(fit.error)
+    rules = Rules(seen.freedom, seen.c0(fit.rates), pins, terms)
+    settled = settle(wider.field, fit.warped, seen.means, rules, crowd=fit.crowd)
+    shares = soft_assign(
+        settled.expected, wider.field.centres, fit.warped, settled.rules, converged=True
+    )
+    return replace(
+        fit, nuclei=settled.nuclei, cost=settled.cost, expected=settled.expected, shares=shares
+    )
