@@ -308,12 +308,9 @@ def hands(first: int = 0, last: int = len(HANDS)) -> None:
     from dataclasses import replace
 
     import eutely
-    from eutely.config.model import Estimate
-    from eutely.execute import open_executor
-    from eutely.find.hands import mirror_images
-    from eutely.pose import anonymous, framed, oriented
     from eutely.simulation.plan import body_plan
     from figures import keep
+    from worms import settled_frame
 
     for number, cells, seed, moved, half in HANDS[first:last]:
         plan = body_plan(cells, seed=seed)
@@ -325,11 +322,8 @@ def hands(first: int = 0, last: int = len(HANDS)) -> None:
             replace(one, centroids=one.centroids * [1.0, 1.0, -1.0]) if hand else one
             for one, hand in rows
         ]
-        poses = [oriented(anonymous(one, one.name)) for one in cohort]
-        frame = framed(poses, (), scale=True, smooth=True)
         start = time.process_time()
-        with open_executor(1) as executor:
-            found = mirror_images(frame, Estimate(), executor)
+        found = np.array([posed.mirrored for posed in settled_frame(cohort).specimens])
         seconds = time.process_time() - start
         # Either half may be taken as it is.
         right = max(int((found == mirrored).sum()), int((found != mirrored).sum()))

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eutely.fit.evidence import PLACED, support
-
 Change = Callable[[Any], Any]
 """What stands in for a constant or function, given the original."""
 
@@ -86,35 +84,26 @@ def _nothing(*_: Any, **__: Any) -> list[Any]:
 def _by_itself(settle: Any) -> Any:
     """Return how handedness is settled for each specimen of a series by itself."""
 
-    def alone(results: Any, group: Any, known: Any, *, every: bool) -> dict[int, bool]:
-        again: dict[int, bool] = {}
+    def alone(results: Any, group: Any, known: Any) -> None:
         for number in group:
-            again |= settle(results, [number], known, every=every)
-        return again
+            settle(results, [number], known)
 
     return alone
-
-
-def _unless(key: str, instead: Callable[..., Any]) -> Change:
-    """Return the change to another function where an argument is set."""
-    return lambda original: (
-        lambda *given, **more: instead(*given) if more.get(key) else original(*given, **more)
-    )
 
 
 CANDIDATES = [
     Mechanism("shift by series", "moves the atlas to a series",
               {"tasks.annotate:_fit_series": to(lambda *_, **__: set())}, SERIES),
     Mechanism("completed", "end cells that atlases lack",
-              {"tasks.series:completed": to(lambda atlas, _: atlas)},
+              {"series.together:completed": to(lambda atlas, _: atlas)},
               ("windows series",)),
     Mechanism("matched_together", "series matched by each other",
-              {"tasks.series:outnumber": to(lambda *_: False)},
+              {"series.together:outnumber": to(lambda *_: False)},
               ("windows series",)),
     Mechanism("all three of them", "series but for handedness",
               {"tasks.annotate:_fit_series": to(lambda *_, **__: set()),
-               "tasks.series:completed": to(lambda atlas, _: atlas),
-               "tasks.series:outnumber": to(lambda *_: False)},
+               "series.together:completed": to(lambda atlas, _: atlas),
+               "series.together:outnumber": to(lambda *_: False)},
               ("windows series",)),
     Mechanism("curate --learn", "atlas learns from curated specimens",
               {"curate.learn:lesson": to(lambda *_: None)}, ("learn worms", "learn heads")),
@@ -125,85 +114,52 @@ CANDIDATES = [
 
 SERIES_ROWS = [
     Mechanism("gain guard", "no shift that fits worse",
-              {"tasks.series:gain": to(lambda *_: 1.0)}, SERIES[:3]),
+              {"series.shared:gain": to(lambda *_: 1.0)}, SERIES[:3]),
     Mechanism("handedness by series", "alike specimens settle it together",
-              {"tasks.series:settle_hands": _by_itself}, ("worms series", "heads series")),
+              {"series.shared:settle_hands": _by_itself}, ("worms series", "heads series")),
     Mechanism("handedness known of an origin", "that of the atlas's specimens",
               {"atlas:Atlas.hands_of": to(lambda *_: (0, 0))}, HEADS),
     Mechanism("shared error of handedness", "alike specimens err together",
-              {"fit.handedness:SHARED": to(1e-6)}, HEADS),
+              {"fit.mirror:SHARED": to(1e-6)}, HEADS),
     Mechanism("atlas of an origin", "cells and colours of it",
               {"tasks.annotate:_of_origin": to(lambda atlas, _: atlas)}, HEADS),
     Mechanism("EXCHANGED", "doubt about left and right",
-              {"tasks.series:EXCHANGED": to(0.0)}, HEADS),
+              {"series.shared:EXCHANGED": to(0.0)}, HEADS),
 ]  # fmt: skip
 
 FIT_ROWS = [
-    Mechanism("search of views", "place and scale of parts", {"fit.choose:search": to(_nothing)},
+    Mechanism("refitted", "poses anew from own matches",
+              {"fit.refit:refitted": to(lambda model, fit, points, pins=None: fit)},
               (*EACH, "spurious")),
-    Mechanism("thorough search", "second search with more poses",
-              {"fit.choose:_searched": _unless(
-                  "thorough", lambda model, rivals, *_: (rivals[0], PLACED))}, PARTIAL),
-    Mechanism("posed_again", "poses anew from own matches",
-              {"fit.again:posed_again": to(lambda model, fit, points, pins=None: (
-                  fit, support(model, fit, points)))},
-              (*EACH, "spurious")),
-    Mechanism("posed again as a part", "up to six times",
-              {"fit.again:MANY": to(10**9)}, ("parts", "ends", "clouds")),
-    Mechanism("mirror images of fits", "fits each in other handedness",
-              {"fit.choose:_mirror_images": to(_nothing)}),
-    Mechanism("_unless_cut", "whole body may lack an end",
-              {"fit.choose:_unless_cut": to(lambda model, whole, *_: whole)},
-              ("whole", "ends", "degraded", "embryos", "spurious")),
-    Mechanism("without_an_end", "tries either end cut off",
-              {"fit.poses:without_an_end": to(_nothing)},
-              ("whole", "ends", "degraded", "embryos")),
-    Mechanism("_shows_all", "whole bodies are not searched",
-              {"fit.choose:_shows_all": to(lambda *_: False)}, (*WHOLE, "spurious")),
-    Mechanism("AT_PLACE", "support that ends a search",
-              {"fit.choose:AT_PLACE": to(PLACED)},
+    Mechanism("reflections", "fits each in other handedness",
+              {"fit.posterior:_reflections": to(_nothing)}),
+    Mechanism("MOST_FITS", "two fits are matched jointly",
+              {"fit.posterior:MOST_FITS": to(1)},
               ("parts", "ends", "degraded", "clouds", "spurious")),
-    Mechanism("MOST_FITS", "three fits are matched jointly",
-              {"fit.choose:MOST_FITS": to(1)},
-              ("parts", "ends", "degraded", "clouds", "spurious")),
-    Mechanism("_by_places", "features do not decide handedness",
-              {"fit.choose:_by_places": to(lambda model, fits, pins: fits)},
-              ("whole", "mirrored", "parts", "ends", "degraded", "spurious")),
-    Mechanism("CLEAR", "close handednesses fitted to end", {"fit.choose:CLEAR": to(0.0)},
-              (*EACH, "spurious")),
     Mechanism("prior of handedness", "mirror images are rarer",
-              {"fit.choose:AS_IS": to(0.0), "fit.evidence:MIRRORED": to(0.5),
-               "fit.handedness:MIRRORED": to(0.5),
-               "fit.handedness:mirror_probabilities.__defaults__": to(((0, 0), 0.5))},
+              {"fit.posterior:MIRRORED": to(0.5),
+               "series.shared:mirror_probabilities": lambda original: lambda evidence,
+                   known=(0, 0), share=0.5: original(evidence, known, share)},
               ("mirrored", *PARTIAL)),
-    Mechanism("MANY: all are few", "200 nuclei change the algorithm",
-              {f"fit.{room}:MANY": to(10**9) for room in ("choose", "again", "view")}),
-    Mechanism("MANY: all are many", "200 nuclei change the algorithm",
-              {f"fit.{room}:MANY": to(1) for room in ("choose", "again", "view")},
-              ("heads", "parts", "clouds")),
-    Mechanism("_likely", "rough costs leave poses out",
-              {"fit.choose:_likely": to(lambda model, poses, pins: [(p, None) for p in poses])},
-              (*WHOLE, "heads")),
     Mechanism("trust", "doubt about place lowers confidence",
-              {"fit.evidence:trust": to(lambda _: 1.0)},
+              {"fit.evidence:trust": to(lambda model, fit, *_: np.ones(len(fit.warped)))},
               ("ends", "heads", "embryos", "clouds", "spurious")),
-    Mechanism("rivals", "other fits lower confidence",
-              {"fit.evidence:rival_weights": to(
-                  lambda rivals, mirrored=None: [1.0] + [0.0] * (len(rivals) - 1))},
-              (*PARTIAL, "spurious")),
-    Mechanism("usual rates", "poses compared at one rate",
-              {"fit.place:cost_at_usual_rates": to(lambda model, fit, pins: fit.cost)},
-              (*WHOLE, "heads", "spurious")),
+    Mechanism("mixture", "matches by all cells that they may be",
+              {"fit.evidence:_own_shares": to(lambda fit: np.ones((fit.nuclei >= 0).sum()))},
+              (*EACH, "spurious")),
+    Mechanism("cost of the view", "what is left out costs",
+              {"fit.evidence:LEFT_OUT": to(0.0), "fit.evidence:PART": to(0.0)},
+              (*EACH, "spurious")),
     Mechanism("error of coordinates", "loosens the atlas per specimen",
-              {"fit.place:error_of": to(lambda *_, **__: 0.0)},
+              {"fit.match:error_of": to(lambda *_, **__: 0.0)},
               ("whole", "degraded", "embryos", "heads", "ends", "spurious", "spurious, all")),
     Mechanism("features", "scores add to costs",
-              {"fit.place:feature_term": to(lambda *_: None),
-               "fit.place:TERMS": lambda terms: terms[1:]},
+              {"fit.match:feature_term": to(lambda *_: None),
+               "fit.match:TERMS": lambda terms: terms[1:]},
               (*WHOLE, "heads", "parts", "spurious")),
     Mechanism("oddity", "features of spurious nuclei",
-              {"fit.place:oddity_term": to(lambda *_: None),
-               "fit.place:TERMS": lambda terms: terms[:1]},
+              {"fit.match:oddity_term": to(lambda *_: None),
+               "fit.match:TERMS": lambda terms: terms[:1]},
               ("degraded", "spurious", "spurious, all", "heads", "ends")),
     Mechanism("crowding and oddity", "nuclei too close are spurious",
               {"fit.model:model_of_atlas": lambda original: lambda atlas: original(
@@ -217,67 +173,55 @@ FIT_ROWS = [
     Mechanism("COMPLETE", "right count: three times that",
               {"fit.rates:COMPLETE": to(-1.0)}, WHOLE),
     Mechanism("second mean field", "match, warp, match again",
-              {"fit.place:match_jointly.__kwdefaults__": lambda given: given | {"refits": 1}},
+              {"fit.match:match_jointly.__kwdefaults__": lambda given: given | {"refits": 1}},
               (*WHOLE, "heads", "parts", "spurious", "spurious, all")),
     Mechanism("second hard warp", "warp to hard matches twice",
-              {"fit.place:REFITS": to(1), "fit.choose:REFITS": to(1)},
+              {"fit.warp:REFITS": to(1)},
               (*WHOLE, "heads", "parts")),
     Mechanism("slow cooling", "six soft warps, not three",
-              {"fit.place:WARP_COOLING": to((4.0, 2.0, 1.0)),
-               "fit.place:FIRST_COOLING": to((4.0,)), "fit.choose:FIRST_COOLING": to((4.0,)),
-               "fit.soft:soft_warp.__defaults__": to((None, (4.0, 2.0, 1.0), None))},
+              {"fit.warp:soft_warp.__defaults__": to((None, (4.0, 2.0, 1.0), None))},
               (*WHOLE, "heads", "parts")),
     Mechanism("second round of a part", "view, warp, view again",
-              {"fit.again:PART_ROUNDS": to(1)}, PARTIAL),
+              {"fit.warp:PART_ROUNDS": to(1)}, PARTIAL),
 ]  # fmt: skip
 
 VIEW_ROWS = [
-    Mechanism("unit", "one scale if both micrometres",
-              {"tasks.annotate:_unposed": lambda original: lambda *given: original(
-                  *given)._replace(scale=None)},
-              ("parts", "ends", "heads")),
+    Mechanism("unit", "an undeclared unit may be that of the atlas",
+              {"tasks.annotate:SAME_UNIT": to(0.0)}, ("heads",)),
     Mechanism("prior of scale", "unusual scales are less likely",
-              {"fit.view:SCALE_SPREAD": to(1e9)},
+              {"fit.hypothesis:SAME_UNIT": to(1.0), "fit.hypothesis:ANY_UNIT": to(1.0)},
               ("parts", "heads")),
-    Mechanism("tilts", "long axis tilted when thorough",
-              {"fit.view:_tilts": to(lambda: [np.eye(3)])}, ("heads",)),
-    Mechanism("widths of the mixture", "three widths, not the last",
-              {"fit.view:WIDTHS": lambda all_: all_[-1:], "fit.view:KEPT": lambda all_: all_[:1],
-               "fit.view:THOROUGH": to((72,))},
+    Mechanism("prior of stretch", "unusual shapes are less likely",
+              {"fit.hypothesis:STRETCH": to(1e3)}, ("parts", "ends", "heads")),
+    Mechanism("tilts", "long axis tilted",
+              {"fit.scan:_tilts": to(lambda angle: np.eye(3)[None])}, ("heads", "embryos")),
+    Mechanism("widths of the mixture", "two widths, not the last",
+              {"fit.propose:WIDTHS": lambda all_: all_[-1:],
+               "fit.propose:KEPT": lambda all_: all_[1:],
+               "fit.propose:BEHIND": lambda all_: all_[1:]},
               ("parts", "heads")),
-    Mechanism("half the poses kept", "effort of the search",
-              {"fit.view:KEPT": to((16, 6, 2)), "fit.view:THOROUGH": to((750, 18, 6))},
+    Mechanism("half the hypotheses kept", "effort of the search",
+              {"fit.propose:KEPT": to((8, 3, 2))}, ("parts", "heads")),
+    Mechanism("half the rolls", "effort of the search", {"fit.scan:ROLLS": to(6)},
               ("parts", "heads")),
-    Mechanism("half the rolls", "effort of the search", {"fit.view:ROLLS": to(6)},
-              ("parts", "heads")),
-    Mechanism("several views", "views nearly as likely too",
-              {"fit.view:DOUBT": to(0.0), "fit.view:DOUBTFUL": to(1e-9)},
-              ("parts", "heads")),
+    Mechanism("windows of as many cells", "exact scales of parts",
+              {"fit.scan:_windows": to(lambda *_: np.zeros(0))}, ("parts", "ends")),
     Mechanism("features in the search", "ranks of scores",
-              {"fit.view:_fitted": lambda original: lambda model, unposed, scores, *rest: original(
-                  model, unposed, scores[:, :0], *rest)},
+              {"fit.propose:_feature_costs": to(lambda *_: np.zeros((0, 0)))},
               ("parts", "heads")),
-    Mechanism("window of a view", "cells beyond the ends unseen",
-              {"fit.view:_window": to(lambda model, _: np.ones(len(model.means), bool))},
+    Mechanism("window of a hypothesis", "cells beyond the ends unseen",
+              {"fit.propose:_between": to(lambda cells, *_: np.ones(len(cells.means), bool))},
               ("parts", "heads")),
-    Mechanism("shear of views", "more than a similarity",
-              {"fit.view:RIDGE": to(1e6)},
+    Mechanism("shear of hypotheses", "more than a similarity",
+              {"fit.propose:RIDGE": to(1e6)}, ("parts", "heads")),
+    Mechanism("LONGEST", "limit of that shear", {"fit.propose:LONGEST": to(1e9)},
               ("parts", "heads")),
-    Mechanism("STRETCH", "limit of that shear", {"fit.view:STRETCH": to(1e9)},
-              ("parts", "heads")),
-    Mechanism("ODD_SHAPE", "odd shapes are parts",
-              {"tasks.annotate:ODD_SHAPE": to(1e9)},
-              ("parts", "ends", "heads")),
 ]  # fmt: skip
 
 POSE_ROWS = [
     Mechanism("straighten", "unbends long bodies",
               {"pose.straighten:straighten": to(lambda one: one)},
               ("whole", "bent")),
-    Mechanism("rolls all around", "besides poses by symmetry",
-              {"fit.poses:_rolled": to(_nothing)}, WHOLE),
-    Mechanism("FAIR", "far poses are not compared",
-              {"fit.poses:FAIR": to(1e9)}, WHOLE),
     Mechanism("least_cost", "bound leaves poses out",
               {"align.target:least_cost": to(lambda *_: -np.inf)}, WHOLE),
     Mechanism("POSES", "four given poses, not two", {"pose.stand:POSES": to(2)},
@@ -305,13 +249,10 @@ FIND_ROWS = [
                   original(*given, afresh=False, **more)}, ("build",)),
     Mechanism("LACKING", "more targets if nuclei lack",
               {"find.refine:LACKING": to(1.0)}, ("build degraded",)),
-    Mechanism("stand_together", "mirror images and parts first",
-              {"find.views:stand_together": to(lambda run, frame, *_, **__: frame)},
-              ("build windows",)),
-    Mechanism("placed again", "parts anew in better mean",
-              {"find.views:PASSES": to(1)}, ("build windows",)),
-    Mechanism("SHARE", "higher bar to join",
-              {"find.views:SHARE": to(0.0)}, ("build windows",)),
+    Mechanism("placed again", "those in doubt in a better mean",
+              {"find.poses:PASSES": to(1)}, ("build windows",)),
+    Mechanism("SHARE", "higher bar to fit",
+              {"find.poses:SHARE": to(0.0)}, ("build windows",)),
     Mechanism("_without_strays", "no new cell near lacking",
               {"find.refine.grow:_without_strays": to(lambda cells, spare, _: spare)},
               ("build windows",)),
@@ -331,7 +272,7 @@ FIND_ROWS = [
 MECHANISMS = [*CANDIDATES, *FIT_ROWS, *SERIES_ROWS, *FIND_ROWS, *VIEW_ROWS, *POSE_ROWS]
 
 UNJUDGED = {
-    "ASYMMETRIC, TELLING, TELLING_LARGE": "symmetric animals: simulated ones only",
-    "LARGE, _by_slab, _roughly": "more than 700 cells: simulated ones only",
+    "ASYMMETRIC, TELLING": "symmetric animals: simulated ones only",
+    "LARGE, _roughly": "more than 700 cells: simulated ones only",
 }
 """Mechanisms that none of the cohorts reaches."""

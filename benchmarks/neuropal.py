@@ -7,6 +7,7 @@ atlas depends on it) as a series.
 
     python benchmarks/neuropal.py                              all protocols, raw colours
     python benchmarks/neuropal.py retrain --colours matched    one protocol, other colours
+    python benchmarks/neuropal.py retrain --undeclared         heads to annotate without their unit
 """
 
 import argparse
@@ -25,6 +26,7 @@ import eutely
 from eutely import Annotation, Specimen
 from eutely.atlas import Atlas
 from eutely.evaluation import score
+from eutely.specimen import UNKNOWN
 from worms import DATA
 
 RESULTS = Path(__file__).resolve().parent / "results" / "neuropal.json"
@@ -81,6 +83,11 @@ def heads(colours: str) -> list[Head]:
     return result
 
 
+def undeclared(head: Head) -> Head:
+    """Return a head as a plain table has it, which does not say that it is in micrometres."""
+    return head._replace(specimen=replace(head.specimen, unit=UNKNOWN))
+
+
 def splits(all_heads: Sequence[Head], protocol: str) -> Iterator[tuple[list[Head], list[Head]]]:
     """Yield heads to build from, and heads to annotate: those of one laboratory, and of one fold.
 
@@ -108,8 +115,11 @@ def atlas_of(train: Sequence[Head], protocol: str) -> Atlas:
     return eutely.name(built.atlas, [head.specimen for head in train if head.lab == BASE])
 
 
-def run(protocol: str, colours: str) -> dict[str, object]:
-    """Return the accuracy of each laboratory and of all scored heads, alone and as series."""
+def run(protocol: str, colours: str, *, declared: bool = True) -> dict[str, object]:
+    """Return the accuracy of each laboratory and of all scored heads, alone and as series.
+
+    Heads to annotate are in micrometres, and say so if ``declared``.
+    """
     atlases: dict[tuple[str, ...], Atlas] = {}
     rows: dict[str, list[dict[str, object]]] = {"each head alone": [], "as series": []}
     seconds = 0.0
@@ -117,7 +127,8 @@ def run(protocol: str, colours: str) -> dict[str, object]:
         key = tuple(head.specimen.name for head in train)
         if key not in atlases:
             atlases[key] = atlas_of(train, protocol)
-        unnamed = [head.specimen.without_names() for head in test]
+        given = test if declared else [undeclared(head) for head in test]
+        unnamed = [head.specimen.without_names() for head in given]
         begin = time.process_time()
         alone = eutely.annotate(atlases[key], unnamed, adapt=False, workers=1)
         seconds += time.process_time() - begin
@@ -127,7 +138,8 @@ def run(protocol: str, colours: str) -> dict[str, object]:
     count = len(rows["as series"])
     result = {kind: {**means(of_kind), "rows": of_kind} for kind, of_kind in rows.items()}
     for kind, of_kind in rows.items():
-        print(f"{protocol}, {colours} colours, {kind}:", means(of_kind), flush=True)
+        unit = "" if declared else ", unit not declared"
+        print(f"{protocol}, {colours} colours{unit}, {kind}:", means(of_kind), flush=True)
     return {**result, "heads": count, "seconds_per_head": round(seconds / count, 2)}
 
 
@@ -166,12 +178,15 @@ def main() -> None:
     protocols = ("retrain", "base", "lab-out", "unsupervised")
     parser.add_argument("protocols", nargs="*", default=["retrain", "base", "lab-out"])
     parser.add_argument("--colours", choices=list(COLOURS), default="raw")
+    parser.add_argument("--undeclared", action="store_true", help="heads do not say their unit")
     given = parser.parse_args()
     if unknown := set(given.protocols) - set(protocols):
         parser.error(f"no protocol {min(unknown)}; there are: {', '.join(protocols)}")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"published": PUBLISHED}
     for protocol in given.protocols:
-        results[f"{protocol}, {given.colours} colours"] = run(protocol, given.colours)
+        key = f"{protocol}, {given.colours} colours"
+        key += ", unit not declared" if given.undeclared else ""
+        results[key] = run(protocol, given.colours, declared=not given.undeclared)
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -17,8 +17,8 @@ from eutely.align.affine import least_squares
 from eutely.align.warp import rewarp
 from eutely.atlas import Atlas
 from eutely.evaluation import comparable, score
+from eutely.fit.match import Fit, term_costs
 from eutely.fit.model import Model
-from eutely.fit.place import Fit, term_costs
 from eutely.frame import canonical_order
 from eutely.origin import origin_of
 from eutely.pose import anonymous
@@ -26,7 +26,7 @@ from eutely.solver.assignment import assign
 from eutely.solver.meanfield import predict
 from eutely.solver.softassign import Rules
 from eutely.specimen import Specimen
-from eutely.tasks.annotate import Task, _fit_task, _model, _of_origin
+from eutely.tasks.annotate import Task, _fit_task, _of_origin, _target
 from neuropal import RESULTS, Head, atlas_of, heads, means, splits
 
 SETTLING = 20
@@ -53,7 +53,7 @@ def known(atlas: Atlas, specimen: Specimen) -> Known:
     matrix, _ = least_squares(specimen.centroids[shared], atlas.means[cells[shared]])
     hands = (bool(np.linalg.det(matrix) < 0),)
     task = Task(anonymous(specimen, specimen.name), None, hands)
-    return Known(specimen, cells, _fit_task(atlas, _model(atlas), task).fit)
+    return Known(specimen, cells, _fit_task(atlas, _target(atlas), task).fit)
 
 
 def with_others_known(model: Model, head: Known, *, features: bool) -> NDArray[np.int32]:
@@ -89,7 +89,7 @@ def main() -> None:
 
     def add(test: Head, atlas: Atlas) -> None:
         own = _of_origin(atlas, origin_of(test.specimen))
-        head, model = known(own, test.specimen), _model(own)
+        head, model = known(own, test.specimen), _target(own).model
         found = (
             head.fit.cells,
             with_others_known(model, head, features=True),

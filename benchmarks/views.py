@@ -21,14 +21,9 @@ import numpy as np
 import eutely
 from eutely import Specimen
 from eutely.atlas import Atlas
-from eutely.config.model import Estimate
 from eutely.evaluation import score
-from eutely.execute import open_executor
-from eutely.find.hands import mirror_images, most_are, with_signs
-from eutely.frame import Frame
-from eutely.pose import anonymous, framed, oriented
 from eutely.tasks.outliers import outliers
-from worms import DATA, worms
+from worms import DATA, settled_frame, worms
 
 RESULTS = Path(__file__).resolve().parent / "results" / "views.json"
 SUBSET = 30
@@ -159,16 +154,6 @@ def windowed(seed: int = 0) -> tuple[list[Specimen], list[bool]]:
     return cut, [False] * len(cut)
 
 
-def settled_frame(specimens: list[Specimen]) -> Frame:
-    """Return the frame of whole specimens after their handedness was settled."""
-    frame = framed(
-        [oriented(anonymous(one, one.name)) for one in specimens], (), scale=True, smooth=True
-    )
-    with open_executor(1) as executor:
-        mirrored = mirror_images(frame, Estimate(), executor)
-    return with_signs(frame, mirrored != most_are(mirrored))
-
-
 COHORTS = {"half mirrored": half_mirrored, "windows": windowed}
 """Cohorts to build from without names; bars 0.960 and every mirrored worm found, and 0.95."""
 
@@ -176,7 +161,7 @@ COHORTS = {"half mirrored": half_mirrored, "windows": windowed}
 def build_row(kind: str, seed: int, *, quick: bool, train: bool) -> dict[str, object]:
     """Return how well an atlas of such a cohort names whole worms, and what the build found.
 
-    ``quick`` settles handedness alone, without the build; ``train`` names the train worms that were
+    ``quick`` settles poses alone, without the build; ``train`` names the train worms that were
     not cut, instead of test2.
     """
     specimens, hands = COHORTS[kind](seed)
@@ -185,6 +170,7 @@ def build_row(kind: str, seed: int, *, quick: bool, train: bool) -> dict[str, ob
     if quick:
         frame = settled_frame(specimens)
         found = [posed.mirrored for posed in frame.specimens]
+        result = {"parts": sum(posed.part for posed in frame.specimens)}
     else:
         built = eutely.build([one.without_names() for one in specimens], workers=1)
         found = [fit.mirrored for fit in built.fits]
@@ -218,7 +204,7 @@ def main() -> None:
     parser.add_argument("--train", action="store_true", help="train worms by an atlas of others")
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--cohorts", nargs="*", choices=list(COHORTS), help="builds, no other rows")
-    parser.add_argument("--quick", action="store_true", help="handedness of cohorts, no build")
+    parser.add_argument("--quick", action="store_true", help="poses of cohorts, no build")
     parser.add_argument("--seed", type=int, default=0, help="another choice of worms and windows")
     given = parser.parse_args()
     if given.train and "half mirrored" in (given.cohorts or ()):

@@ -13,17 +13,21 @@ from scipy.interpolate import BSpline
 from eutely import Specimen, read
 from eutely.atlas import Atlas
 from eutely.cliques import Cliques, Matchings
+from eutely.config import Config
 from eutely.costs.dense import linear_costs
 from eutely.evaluation import majority_names
 from eutely.execute import open_executor
 from eutely.features import feature_names
+from eutely.find.poses import settled_poses
 from eutely.frame import Frame
 from eutely.learned import Parameters
 from eutely.pairs import PairRules, match_pairs
 from eutely.pose import Pose, anonymous, framed, orient
 from eutely.solver.lap_dense import lap_dense
 from eutely.solver.lap_sparse import lap_sparse, transpose
+from eutely.specimen import UNKNOWN
 from eutely.steps import Run
+from eutely.store import Memory
 from eutely.tasks.build import poses
 
 HERE = Path(__file__).resolve().parent
@@ -61,6 +65,16 @@ def frame_of(run: Run, specimens: Sequence[Specimen]) -> Frame:
         scale=run.config.realign.scale,
         smooth=run.config.realign.warp,
     )
+
+
+def settled_frame(specimens: Sequence[Specimen]) -> Frame:
+    """Return specimens in the poses that a build without names finds, mirror images undone."""
+    with open_executor(1) as executor:
+        run = Run(Config(), executor, Memory())
+        bare = tuple(anonymous(specimen, specimen.name) for specimen in specimens)
+        sizes = np.array([one.poses[0].size for one in run(poses, bare)])
+        known = specimens[0].unit != UNKNOWN
+        return run(settled_poses, frame_of(run, specimens), sizes, known)
 
 
 def costs_of(left: Points, right: Points, c0: float = C0) -> Points:
