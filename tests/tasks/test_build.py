@@ -289,3 +289,12 @@ def test_specimens_may_be_aligned_by_less(key: str) -> None:
     large = replace(new.mapped(2 * np.eye(3), np.zeros(3)), unit=UNKNOWN)
     [placed] = eutely.annotate(found.atlas, [large], workers=1)
     assert np.ptp(placed.places[:, 0]) / np.ptp(found.atlas.means[:, 0]) < 1.2
+
+
+def test_a_specimen_that_fits_nowhere_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    specimens = eutely.simulate(8, cells=60, seed=1)
+    random, extent = np.random.default_rng(0), np.ptp(specimens[3].centroids, axis=0)
+    specimens[3] = replace(specimens[3], centroids=random.uniform(0, 1, (60, 3)) * extent)
+    settings = resolve(overrides={"refine.folds": 2, "refine.targets": 1})
+    eutely.build(specimens, config=settings, workers=1)
+    assert "1 of 8 specimens fit nowhere in the others: worm004" in caplog.text

@@ -83,6 +83,11 @@ Placements = dict[bool, Placement]
 """Handedness (whether it is a mirror image) -> how a specimen lies in it."""
 
 
+def unsettled(frame: Frame) -> list[int]:
+    """Return the specimens that fit nowhere in the others: they are left in all their poses."""
+    return [at for at, posed in enumerate(frame.specimens) if len(posed.poses) > 1]
+
+
 def possible_parts(frame: Frame, sizes: NDArray[np.float64], *, known: bool) -> NDArray[np.bool_]:
     """Return (N,), the specimens that may show a part of the body, by counts and extents."""
     counts = np.array([len(posed) for posed in frame.specimens])
@@ -128,7 +133,7 @@ def settled_poses(context: Context, frame: Frame, sizes: NDArray[np.float64], kn
     count = float(np.median([len(posed) for posed in frame.specimens]))
     chance = min(np.sqrt(count) / WITNESS, CERTAIN / (2 * CLEAR))
     if len(others) and np.median(others) < TELLING * chance:
-        log.debug("the specimens are too symmetric to show mirror images: taken as they are")
+        log.info("the specimens are too symmetric to show mirror images: taken as they are")
         hands = (False,)
     odds = _settled_odds(frame, evidence, hands)
     # One specimen shows too little to tell which whole ones do not match it.
@@ -152,7 +157,7 @@ def settled_poses(context: Context, frame: Frame, sizes: NDArray[np.float64], kn
         founders = sorted(clear, key=rank.__getitem__)[:FOUNDERS]
         cells, model = _mean(current.subset(founders), context)
         if len(hands) > 1 and asymmetry(model, cells.seen()) < ASYMMETRIC:
-            log.debug("the mean of specimens is too symmetric to show mirror images")
+            log.info("the mean of specimens is too symmetric to show mirror images")
             hands = (False,)
         again = _placed_in(context, model, frame, doubtful, known, hands)
         found |= dict(zip(doubtful, again, strict=True))
@@ -205,14 +210,12 @@ def _odds(placements: Placements) -> float:
 
 
 def _check_matching(left: int, total: int) -> None:
-    """Warn of specimens that match nothing; raise an error if these are most."""
+    """Raise an error if most specimens match nothing."""
     if left >= (1 - MATCHING) * total:
         raise EutelyError(
             f"the specimens do not match a common body: {left} of {total} do not fit the others; a "
             "cohort of partial specimens needs some that show most of the body"
         )
-    if left:
-        log.warning("%d of %d specimens fit nowhere in the others", left, total)
 
 
 def most_are(mirrored: NDArray[np.bool_]) -> bool:

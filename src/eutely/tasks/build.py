@@ -23,7 +23,7 @@ from eutely.estimate.origins import with_origins
 from eutely.execute import Progress, open_executor, silent
 from eutely.features import feature_names
 from eutely.find import METHODS, Labels
-from eutely.find.poses import settled_poses
+from eutely.find.poses import settled_poses, unsettled
 from eutely.fit import match
 from eutely.fit.evidence import is_mirrored, support, trust
 from eutely.fit.model import Model, model_of_atlas
@@ -226,6 +226,9 @@ def build(
         if not named:
             sizes = np.array([one.poses[0].size for one in straight])
             frame = run(settled_poses, frame, sizes, ordered[0].unit != UNKNOWN)
+            if left := [ordered[number].name for number in unsettled(frame)]:
+                count = f"{len(left)} of {len(ordered)} specimens fit nowhere in the others"
+                log.warning("%s: %s", count, ", ".join(left))
         built = _built(run, ordered, frame, labels, pinned)
         warn(built.outliers)
         if isinstance(store, RunFolder):
