@@ -26,9 +26,9 @@ from eutely.frame import Points, Posed
 from eutely.geometry import between_ends
 from eutely.specimen import UNMATCHED
 
-LAG = (300.0, 90.0)
+LAG = (600.0, 90.0)
 """Log-likelihood by which the best and the second fit of a handedness may be behind the best of all
-to be matched jointly: each cell by itself, right fits of whole worms are up to 260 behind."""
+to be matched jointly: each cell by itself, fits that win in the end are up to 320 behind."""
 
 OUTSIDE = (4.0, 40.0)
 """Cells beyond the ends of a specimen from which it may show a part of the body, and up to which
