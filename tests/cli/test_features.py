@@ -12,6 +12,7 @@ from eutely.cli import app
 from eutely.io.tables import write_table
 from eutely.io.volumes import write_volume
 from eutely.simulation.volume import draw
+from eutely.tasks.first_look import odd_copies
 from toy_heads import head
 
 ATLAS = "celegans-adult-head"
@@ -108,9 +109,22 @@ def test_annotate_and_build_say_what_check_finds(folder):
     cohort = folder / "cohort"
     for number in range(4):
         write_table(head(f"w{number}", seed=3 if number == 3 else 2), cohort / f"w{number}.csv")
+    line = "w0: copies: w1 and w2 hold the same nuclei; keep one of them"
     said = run("build", cohort, "-o", folder / "run", "--supervised")
-    assert said.count("w1: same as another specimen: the nuclei of w0; is a file there twice?") == 0
-    assert "same as another specimen: 2 of 4 specimens, for example w1" in said
+    assert said.count(line) == 1
+    assert run("check", cohort).count(line) == 1
+
+
+def test_copies_are_named_in_one_line():
+    def copies(*numbers):
+        return [one.detail for one in odd_copies([head(f"w{k}", seed=k % 10) for k in numbers])]
+
+    assert copies(0, 1, 2) == []
+    assert copies(0, 1, 10) == ["w10 holds the same nuclei; keep one of them"]
+    [eight] = copies(*range(0, 80, 10))
+    assert eight == "w10, w20, w30 and 4 others hold the same nuclei; keep one of them"
+    two = list(odd_copies([head(f"w{k}", seed=k % 2) for k in range(4)]))
+    assert [one.specimen for one in two] == ["w0", "w1"]
 
 
 def test_a_voxel_size_for_micrometres_is_said_not_to_apply(folder):

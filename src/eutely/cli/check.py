@@ -150,6 +150,7 @@ def find_oddities(
         odd_units,
         odd_volume,
     )
+    from eutely.tasks.first_look import odd_copies
 
     oddities = []
     for reading, known in zip(readings, facts, strict=True):
@@ -158,6 +159,7 @@ def find_oddities(
         if NO_LABELS not in {odd.kind for odd in whole}:  # each nucleus would be odd
             oddities += odd_nuclei(reading.specimen)
         oddities += odd_units(known, atlas)
+    oddities += odd_copies([reading.specimen for reading in readings])
     oddities += odd_specimens(facts)
     return oddities + list(odd_handedness([reading.specimen for reading in readings]))
 

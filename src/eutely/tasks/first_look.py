@@ -34,6 +34,9 @@ MOST_LINES = 3
 GRAVE = 0.2
 """Share of the nuclei from which an oddity of nuclei counts; `eutely check` lists any."""
 
+MOST_NAMES = 3
+"""Copies of a specimen that are named."""
+
 OF_NUCLEI = ("nuclei overlap", "duplicate names")
 """Oddities of nuclei that change results where they are many."""
 
@@ -128,7 +131,7 @@ def _oddities(
         yield from odd_volume(known, size)
     for known in facts:
         yield from odd_units(known, atlas)
-    yield from _twins(specimens)
+    yield from odd_copies(specimens)
     yield from odd_specimens(facts)
     for specimen in specimens:
         for oddity in odd_nuclei(specimen):
@@ -136,13 +139,19 @@ def _oddities(
                 yield oddity
 
 
-def _twins(specimens: Sequence[Specimen]) -> Iterator[Oddity]:
-    """Yield which specimens have the nuclei of one before: a file that is there twice."""
-    seen: dict[bytes, str] = {}
+def odd_copies(specimens: Sequence[Specimen]) -> Iterator[Oddity]:
+    """Yield which specimens hold the same nuclei, one oddity for all copies: files in twice."""
+    alike: dict[bytes, list[str]] = {}
     for specimen in specimens:
         points = specimen.centroids
         key = points[np.lexsort(points.T)].tobytes()
-        if key in seen:
-            detail = f"the nuclei of {seen[key]}; is a file there twice?"
-            yield Oddity(specimen.name, "same as another specimen", detail)
-        seen.setdefault(key, specimen.name)
+        alike.setdefault(key, []).append(specimen.name)
+    for first, *others in alike.values():
+        if not others:
+            continue
+        if len(others) > MOST_NAMES + 1:
+            more = f"{len(others) - MOST_NAMES} others"
+            others = [*others[:MOST_NAMES], more]
+        names = " and ".join([", ".join(others[:-1]), others[-1]] if others[1:] else others)
+        word = "hold" if others[1:] else "holds"
+        yield Oddity(first, "copies", f"{names} {word} the same nuclei; keep one of them")
