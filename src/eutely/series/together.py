@@ -211,7 +211,8 @@ def _numbers(
     Cells that are split again come in any order. They get the numbers by which they have most
     nuclei in common with the fits before, where nuclei count by their probabilities.
     """
-    column = np.full(len(before[0].nuclei), NO_NEIGHBOUR)
+    # SciPy before 1.15 matches rows and columns of 32 bits only.
+    column = np.full(len(before[0].nuclei), NO_NEIGHBOUR, np.int32)
     column[kept] = np.arange(len(kept))
     common = csr_array(NOTHING_ELSE * eye_array(len(kept)))
     for one, other in zip(before, after, strict=True):
