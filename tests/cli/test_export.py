@@ -2,7 +2,9 @@
 
 import json
 import lzma
+import time
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -182,7 +184,10 @@ def test_an_nwb_input_is_copied_with_all_that_is_in_it(tmp_path: Path) -> None:
     )  # fmt: skip
     files = Files(others={"worm": ("nwb", str(path), "")})
     results = Results(Atlas.load(ATLAS), [made], [worm], files)
-    assert export(results, tmp_path / "out", ["nwb"]) == [tmp_path / "out" / "worm.nwb"]
+    written = tmp_path / "out" / "worm.nwb"
+    assert export(results, tmp_path / "out", ["nwb"]) == [written]
+    export(results, tmp_path / "again", ["nwb"])
+    assert (tmp_path / "again" / "worm.nwb").read_bytes() == written.read_bytes()
     with h5py.File(tmp_path / "out" / "worm.nwb") as file:
         table = file["processing/NeuroPAL/NeuroPALSegmentation/NeuroPALNeurons"]
         assert [text.decode() for text in table["eutely_name"]] == list(names)
@@ -213,6 +218,25 @@ def test_all_other_kinds_and_corrections(folder: Path, tmp_path: Path) -> None:
     run("export", folder / "volume", "-o", tmp_path / "sure", "--min-confidence", "0.95")
     sure = pd.read_csv(tmp_path / "sure" / "annotations.csv", keep_default_na=False)
     assert 0 < (sure["name"] != "").sum() < (table["name"] != "").sum()
+
+
+@pytest.mark.parametrize("kind", ["table", "volume"])
+def test_the_same_input_gives_the_same_bytes(
+    folder: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = ["--csv", "--excel", "--nwb", *(["--labels"] if kind == "volume" else [])]
+    now = time.time()
+    for day in (0, 1):
+        monkeypatch.setattr(time, "time", lambda day=day: now + 86400 * day)
+        out = tmp_path / str(day)
+        run("export", folder / kind, *kinds, "--h5ad", out / "nuclei.h5ad", "-o", out)
+    files = [path.relative_to(tmp_path / "0") for path in (tmp_path / "0").rglob("*.*")]
+    assert {path.suffix for path in files} >= {".csv", ".xlsx", ".nwb", ".h5ad", ".json"}
+    for path in filter(lambda one: (tmp_path / "0" / one).is_file(), files):
+        assert (tmp_path / "0" / path).read_bytes() == (tmp_path / "1" / path).read_bytes(), path
+    book = zipfile.ZipFile(tmp_path / "0" / "annotations.xlsx")
+    assert {each.date_time for each in book.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert book.read("docProps/core.xml").count(b"1980-01-01T00:00:00Z") == 2
 
 
 def test_what_cannot_be_exported_is_one_line(folder: Path, tmp_path: Path) -> None:

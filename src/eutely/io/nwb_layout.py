@@ -32,7 +32,7 @@ from eutely.errors import WriteError
 from eutely.intensities import Regions, RunCollector, inside
 from eutely.io.limits import check_memory
 from eutely.io.nwb import COLOURS, FEATURE
-from eutely.io.nwb_write import COLUMNS, About, faults_of, pynwb_library
+from eutely.io.nwb_write import COLUMNS, About, faults_of, object_id, pynwb_library
 from eutely.io.volumes import Volume
 from eutely.io.volumes.image import Image
 from eutely.io.volumes.volume import VoxelSize
@@ -163,6 +163,7 @@ def write_nwb(
         if image is not None:
             _add_image(kinds, file, plane, image)
         _add_nuclei(pynwb, file, plane, specimen, annotation, drawn)
+        _number(file)
         memory = io.BytesIO()  # HDF5 crashes where the disk is full
         with (
             h5py.File(memory, "w") as store,
@@ -207,6 +208,7 @@ def _session(kinds: _Kinds, specimen: Specimen, about: About) -> Any:
         session_description=words,
         identifier=f"{specimen.name}-{key}",
         session_start_time=start,
+        file_create_date=start,  # the same input is written as the same bytes, on any day
         **session,
     )
     subject = {"subject_id": specimen.name, "description": "an individual", **about.subject}
@@ -216,6 +218,13 @@ def _session(kinds: _Kinds, specimen: Specimen, about: About) -> Any:
     else:
         file.subject = kinds.pynwb.file.Subject(**subject)
     return file
+
+
+def _number(file: Any) -> None:
+    """Give each object of a file an id that follows from the file, not from chance."""
+    for number, each in enumerate(file.all_children()):
+        # hdmf draws ids at random, and has no public way to give them
+        each._AbstractContainer__object_id = object_id(file.identifier, str(number))
 
 
 def _plain_name(text: str) -> str:

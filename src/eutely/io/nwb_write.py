@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 
@@ -157,6 +157,15 @@ def write_annotated(
             raise WriteError(f"cannot write {path}: not valid NWB ({min(new)[:160]})")
 
 
+def object_id(*words: str) -> str:
+    """Return an id of an object in a file, the same for the same words.
+
+    >>> object_id("worm-1", "0")
+    'be30752b-9cc2-5283-9700-acb738fbf04f'
+    """
+    return str(uuid5(NAMESPACE_URL, "/".join(("eutely", *words))))
+
+
 def _add_columns(opened: BinaryIO, table: str, values: dict[str, list[Any]]) -> None:
     """Add columns to a table of an open file, or replace them."""
     import h5py
@@ -177,7 +186,7 @@ def _add_columns(opened: BinaryIO, table: str, values: dict[str, list[Any]]) -> 
             data.attrs["description"] = COLUMNS[key]
             data.attrs["namespace"] = "hdmf-common"
             data.attrs["neurodata_type"] = "VectorData"
-            data.attrs["object_id"] = str(uuid4())
+            data.attrs["object_id"] = object_id(str(group.attrs.get("object_id", table)), key)
         names = [*listed, *(key for key in values if key not in listed)]
         group.attrs.create("colnames", np.array(names, dtype=object), dtype=text)
 

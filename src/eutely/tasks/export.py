@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
+import re
+import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -34,6 +36,9 @@ KINDS = ("csv", "excel", "h5ad", "nwb", "labels")
 
 MOST_ROWS = 2**20 - 1
 """Rows of a sheet of Excel, below the header."""
+
+UNDATED = b">1980-01-01T00:00:00Z<"
+"""When workbooks were made: the first day that a ZIP archive knows."""
 
 Opener = tuple[Callable[[], AbstractContextManager[Volume]], str]
 
@@ -186,8 +191,20 @@ def _write_excel(results: Results, path: Path) -> Path:
     memory = io.BytesIO()
     table.to_excel(memory, sheet_name=ALL, index=False, engine="openpyxl")
     with copy_at(path) as aside:
-        new_bytes(aside, memory.getbuffer())
+        new_bytes(aside, _undated(memory))
     return path
+
+
+def _undated(workbook: io.BytesIO) -> bytes:
+    """Return a workbook without the time at which it was made: the same table, the same bytes."""
+    result = io.BytesIO()
+    with zipfile.ZipFile(workbook) as old, zipfile.ZipFile(result, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "docProps/core.xml":
+                content = re.sub(rb">\d{4}-\d\d-\d\dT[0-9:]+Z<", UNDATED, content)
+            new.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return result.getvalue()
 
 
 def _check_openpyxl() -> None:
