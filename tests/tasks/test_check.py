@@ -239,3 +239,27 @@ def test_units_that_differ_from_the_atlas():
     assert "about 1,000 times the atlas's: nanometres" in odd.detail
     odd = kinds(odd_units(scaled(1, unit="voxel"), atlas))["unit differs from the atlas's"]
     assert "in voxel, the atlas in um; give --voxel-size" in odd.detail
+
+
+def test_python_says_what_the_commands_say(tmp_path, caplog):
+    from typer.testing import CliRunner
+
+    from eutely.cli import app
+    from eutely.io.tables import write_table
+
+    caplog.set_level("WARNING", "eutely")
+    cohort = [worm(f"w{n}", n, unit="um", names=map(str, range(60))) for n in range(4)]
+    cohort[3] = Specimen.from_arrays("w3", cohort[0].centroids, names=cohort[0].names, unit="um")
+    atlas = eutely.build(cohort, supervised=True, workers=1).atlas
+    assert any(line.startswith("w0: copies: w3 holds") for line in caplog.messages)
+    caplog.clear()
+    eutely.annotate(atlas, cohort, workers=1)  # it is said once
+    assert not [line for line in caplog.messages if "copies" in line]
+    small = Specimen.from_arrays("small", cohort[1].centroids / 1000, unit="um")
+    write_table(small, tmp_path / "small.csv")
+    atlas.save(tmp_path / "atlas.h5")
+    eutely.annotate(atlas, tmp_path / "small.csv", workers=1)
+    [line] = [line for line in caplog.messages if "unit looks wrong" in line]
+    words = ["annotate", tmp_path / "atlas.h5", tmp_path / "small.csv", "-o", tmp_path / "out"]
+    shown = CliRunner().invoke(app, [str(word) for word in words])
+    assert " ".join(line.split()) in " ".join(shown.output.split())

@@ -30,7 +30,6 @@ from eutely.cli.common import (
     counted,
     expect_input,
     files_read,
-    look,
     progress_of,
     read_inputs,
     say,
@@ -192,12 +191,13 @@ def annotate(
     # What is wrong with the input was said above, before imports that take a second.
     from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
     from eutely.tasks.annotate import annotate as annotate_specimens
+    from eutely.tasks.first_look import look
     from eutely.tasks.outputs import report_of_annotations, write_annotated_page
     from eutely.tasks.pins import PINS, pins_of_folder
     from eutely.tasks.relabel import with_minimum, write_label_copies
 
     refuse([specimen.name for specimen in specimens])
-    look(readings, cells)
+    look(specimens, [reading.voxel_size for reading in readings], cells)
     if not any(cells.names):
         log.warning(
             "%s has no names: the column name will be empty; give its cells names with "

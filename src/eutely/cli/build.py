@@ -21,7 +21,6 @@ from eutely.cli.common import (
     counted,
     expect_input,
     listed,
-    look,
     progress_of,
     read_inputs,
     say,
@@ -137,8 +136,9 @@ def build(
     # What is wrong with the input was said above, before imports that take a second.
     from eutely.cli.warm import warmed
     from eutely.tasks.build import build as build_atlas
+    from eutely.tasks.first_look import look
 
-    look(readings)
+    look(specimens, [reading.voxel_size for reading in readings])
     Stop.kept = f"{output} keeps its finished steps: the same command continues"
     plan = "named" if supervised else settings.method
     with (

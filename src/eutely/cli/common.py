@@ -20,7 +20,6 @@ from eutely.cli.images import names_given
 from eutely.errors import ExecuteError, ReadError, WriteError
 
 if TYPE_CHECKING:
-    from eutely.atlas import Atlas
     from eutely.execute import Progress as Callback
     from eutely.io.read import Reading, Survey
     from eutely.specimen import Specimen
@@ -250,15 +249,6 @@ def parse_voxel_size(text: str | None) -> list[float] | None:
         raise ReadError(
             f"--voxel-size {text}: expected X,Y,Z (or one number) in micrometres, like 0.1,0.1,0.5"
         ) from None
-
-
-def look(readings: "Sequence[Reading]", atlas: "Atlas | None" = None) -> None:
-    """Warn, in a few lines, of what may spoil the result; `eutely check` says everything."""
-    from eutely.tasks.first_look import first_look  # after errors: it is slow
-
-    sizes = [reading.voxel_size for reading in readings]
-    for line in first_look([reading.specimen for reading in readings], sizes, atlas):
-        log.warning("%s", line)
 
 
 def read_specimens(

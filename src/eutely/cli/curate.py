@@ -24,7 +24,6 @@ from eutely.cli.common import (
     check_folder,
     counted,
     expect_input,
-    look,
     parse_voxel_size,
     read_inputs,
     say,
@@ -134,6 +133,7 @@ def curate(
     from eutely.io.whole import make_folders
     from eutely.io.written import refuse_folder, refuse_run
     from eutely.store.folder import locked
+    from eutely.tasks.first_look import look
     from eutely.tasks.outputs import read_report_atlas
 
     files: Files | None = None
@@ -143,8 +143,8 @@ def curate(
         refuse_run(folder)
         atlas = open_atlas(str(given[0]))
         readings = read_inputs(given[1:], voxel_size, quiet, skip_bad=skip_bad)
-        look(readings, atlas)
         specimens = [reading.specimen.without_names() for reading in readings]
+        look(specimens, [reading.voxel_size for reading in readings], atlas)
         files = remembered(sources(given[1:]), readings)
         files = replace(files, voxel_size=voxel_triple(parse_voxel_size(voxel_size)))
         if images is not None:

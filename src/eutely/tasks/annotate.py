@@ -32,6 +32,7 @@ from eutely.series.shared import FOLDS, SERIES, by_cell, gain, settle_hands, shi
 from eutely.series.together import completed, is_whole, matched_together, outnumber
 from eutely.specimen import MICROMETRE, UNKNOWN, UNMATCHED, Specimen
 from eutely.tasks import inputs
+from eutely.tasks.first_look import looked_at
 from eutely.tasks.pins import pinned_nuclei, pins_of_specimens
 
 log = logging.getLogger("eutely")
@@ -109,7 +110,8 @@ def annotate(
         callback for long-running work; specimens of a series are counted twice.
     """
     inputs.check_progress(progress)
-    atlas, specimens = inputs.the_atlas(atlas), inputs.the_specimens(specimens)
+    atlas = inputs.the_atlas(atlas)
+    specimens = looked_at(specimens, atlas)
     given = pins_of_specimens(inputs.the_pins(pins) or {}, specimens)
     said, lacking = features_told(atlas.features, specimens)
     if said:

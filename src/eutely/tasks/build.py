@@ -39,6 +39,7 @@ from eutely.store import Memory
 from eutely.store.folder import RunFolder, open_run
 from eutely.tasks import inputs
 from eutely.tasks.annotate import fit_specimen
+from eutely.tasks.first_look import looked_at
 from eutely.tasks.kept import pins_of_run, remember_pins, with_kept_names
 from eutely.tasks.outliers import outliers, warn
 from eutely.tasks.outputs import write_build
@@ -204,7 +205,7 @@ def build(
     named = settings.method == "named"
     if named and pins:
         raise EutelyError("a supervised build takes all cells from names; leave the pins out")
-    ordered = in_order(inputs.the_specimens(specimens))
+    ordered = in_order(looked_at(specimens))
     # Wrong ids and unknown features are reported before any work.
     features = feature_names(ordered, settings.estimate.features)
     labels = tuple(one.names or ("",) * len(one) for one in ordered) if named else ()
@@ -305,10 +306,7 @@ def _store(output: str | PathLike[str] | Store | None) -> Iterator[Store]:
 
 
 def in_order(specimens: Sequence[Specimen]) -> tuple[Specimen, ...]:
-    """Return the specimens by name, each with its nuclei in canonical order.
-
-    What follows sees neither the order of files nor that of their rows.
-    """
+    """Return specimens by name, nuclei in canonical order: that of files and rows is not seen."""
     units = sorted({specimen.unit for specimen in specimens})
     if len(units) > 1:
         raise EutelyError(f"mixed units ({', '.join(units)}); convert all specimens to one")

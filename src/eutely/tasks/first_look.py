@@ -6,8 +6,10 @@ units, axes, sizes, duplicates, and what an atlas knows that the specimens lack.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from eutely.features import BOOKKEEPING, RADII, feature_names
 from eutely.informative import repeats
 from eutely.meaning import matched
 from eutely.specimen import Specimen
+from eutely.tasks import inputs
 from eutely.tasks.check import (
     Oddity,
     examine,
@@ -25,6 +28,8 @@ from eutely.tasks.check import (
     odd_volume,
     summarised,
 )
+
+log = logging.getLogger("eutely")
 
 VoxelSize = tuple[float, float, float]
 
@@ -39,6 +44,10 @@ MOST_NAMES = 3
 
 OF_NUCLEI = ("nuclei overlap", "duplicate names")
 """Oddities of nuclei that change results where they are many."""
+
+
+_looked_at: WeakValueDictionary[int, Specimen] = WeakValueDictionary()
+"""Specimens about which everything is said already, by their identity."""
 
 
 class FeatureUse(NamedTuple):
@@ -94,6 +103,26 @@ def feature_uses(specimens: Sequence[Specimen], atlas: Atlas | None = None) -> l
         words = used or ("says little more than the mean" if repeats(column, columns) else "")
         result.append(FeatureUse(column, len(having), float(low), float(high), words))
     return result
+
+
+def looked_at(given: inputs.Specimens, atlas: Atlas | None = None) -> list[Specimen]:
+    """Return the specimens that a user gave; warn, once, of what may spoil their results."""
+    readings = inputs.the_readings(given)
+    specimens = [reading.specimen for reading in readings]
+    look(specimens, [reading.voxel_size for reading in readings], atlas)
+    return specimens
+
+
+def look(
+    specimens: Sequence[Specimen],
+    voxel_sizes: Sequence[VoxelSize | None],
+    atlas: Atlas | None = None,
+) -> None:
+    """Warn, in a few lines, of what may spoil results; once for each specimen. See `first_look`."""
+    if any(_looked_at.get(id(specimen)) is not specimen for specimen in specimens):
+        _looked_at.update((id(specimen), specimen) for specimen in specimens)
+        for line in first_look(specimens, voxel_sizes, atlas):
+            log.warning("%s", line)
 
 
 def first_look(

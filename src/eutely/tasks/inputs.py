@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Union, overload
@@ -22,10 +23,10 @@ from eutely.errors import (
     ReadError,
     expect_whole,
 )
-from eutely.io import read
 from eutely.io.config import load_config
 from eutely.io.pins import read_pins
-from eutely.io.sources import is_frame
+from eutely.io.read import survey, usable
+from eutely.io.sources import Reading, is_frame, sources
 from eutely.specimen import Specimen
 
 if TYPE_CHECKING:
@@ -75,32 +76,34 @@ def the_specimens(given: Specimens) -> list[Specimen]:
     given
         a specimen, a path, a pandas table, or several of them; name -> one of these.
     """
+    return [reading.specimen for reading in the_readings(given)]
+
+
+def the_readings(given: Specimens) -> list[Reading]:
+    """Return the specimens that a user gave, with what is known of their files."""
     if isinstance(given, Specimen):
-        return [given]
+        return [Reading(given, Path(given.name))]
     if isinstance(given, Mapping):
         return [_called(name, one) for name, one in given.items()]
     if is_path(given) or is_frame(given):
-        return read(given)
+        return usable(survey(sources([given])), skip_bad=False)
     if not isinstance(given, Iterable):
         raise _no_specimen(given)
     items: list[Any] = list(given)
-    if all(isinstance(one, Specimen) for one in items):
-        return items
     for one in items:
         if not (isinstance(one, Specimen) or is_path(one) or is_frame(one)):
             raise _no_specimen(one)
-    if not any(isinstance(one, Specimen) for one in items):
-        return read(*items)
-    return [specimen for one in items for specimen in the_specimens(one)]
+    if items and not any(isinstance(one, Specimen) for one in items):
+        return usable(survey(sources(items)), skip_bad=False)
+    return [reading for one in items for reading in the_readings(one)]
 
 
-def _called(name: str, given: Given) -> Specimen:
+def _called(name: str, given: Given) -> Reading:
     """Return a specimen under another name."""
-    from dataclasses import replace
-
     if not isinstance(name, str):
         raise EutelyError(f"specimens: {name!r} is no name; give text")
-    return replace(one_specimen(given, f"'{name}'"), name=name)
+    reading = _only(the_readings(given), f"'{name}'")
+    return replace(reading, specimen=replace(reading.specimen, name=name))
 
 
 def _no_specimen(given: object) -> EutelyError:
@@ -112,10 +115,14 @@ def _no_specimen(given: object) -> EutelyError:
 
 def one_specimen(given: Given, what: str) -> Specimen:
     """Return the only specimen that a user gave; ``what`` takes one, for errors."""
-    specimens = the_specimens(given)
-    if len(specimens) != 1:
-        raise EutelyError(f"{what} takes one specimen, found {len(specimens)}; give one of them")
-    return specimens[0]
+    return _only(the_readings(given), what).specimen
+
+
+def _only(readings: list[Reading], what: str) -> Reading:
+    """Return the only one of some readings; ``what`` takes one, for errors."""
+    if len(readings) != 1:
+        raise EutelyError(f"{what} takes one specimen, found {len(readings)}; give one of them")
+    return readings[0]
 
 
 def the_atlas(given: GivenAtlas) -> Atlas:
