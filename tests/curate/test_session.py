@@ -317,3 +317,18 @@ def test_what_a_folder_remembers_is_found_after_it_moved(tmp_path: Path) -> None
     (tmp_path / "inputs.json").write_text('{"volumes": 3}')
     with pytest.raises(ReadError, match="is damaged"):
         read_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "side", ["Infinity", "NaN", "1e999", "0", "-1", "null", '"x"', "[1]", "1, 1"]
+)
+@pytest.mark.parametrize("key", ["voxel_size", "sizes"])
+def test_voxel_sizes_of_a_folder_are_positive_numbers(tmp_path: Path, side: str, key: str) -> None:
+    text = '{"volumes": {}, "images": {}, "voxel_size": [1, 1, 2], "sizes": {"a": [1, 1, 2]}}'
+    (tmp_path / "inputs.json").write_text(text)
+    assert read_files(tmp_path).voxel_size == read_files(tmp_path).sizes["a"] == (1.0, 1.0, 2.0)
+    begin = '"voxel_size": [1, 1' if key == "voxel_size" else '"a": [1, 1'
+    (tmp_path / "inputs.json").write_text(text.replace(f"{begin}, 2", f"{begin}, {side}"))
+    with pytest.raises(ReadError, match="is damaged") as caught:
+        read_files(tmp_path)
+    assert len(str(caught.value).splitlines()) == 1

@@ -1,5 +1,7 @@
 """Atlases as things that are shared: exported, imported, renamed, merged, reduced, registered."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import eutely
 from eutely import Atlas, Specimen
 from eutely.atlas import NO_NEIGHBOUR
 from eutely.cli import app
-from eutely.errors import EutelyError
+from eutely.errors import EutelyError, ReadError
 from eutely.estimate.given import atlas_of_means
 from eutely.io import exchange
 from eutely.io.atlas import checksum, known_atlases
@@ -66,6 +68,53 @@ def test_damaged_exports_are_one_line(tmp_path: Path, atlas: Atlas, file: str, c
     with pytest.raises(EutelyError) as caught:
         import_atlas(tmp_path / "open")
     assert "\n" not in str(caught.value)
+
+
+def numbers(value: object, path: tuple = ()) -> Iterator[tuple]:
+    """Yield where the numbers and truth values of a description are."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in inside:
+        if isinstance(one, dict | list):
+            yield from numbers(one, (*path, key))
+        elif isinstance(one, int | float):
+            yield (*path, key)
+
+
+@pytest.mark.parametrize("word", ["Infinity", "-Infinity", "NaN", "1e999", "9" * 5000])
+def test_no_number_of_a_description_can_be_infinite(
+    tmp_path: Path, atlas: Atlas, word: str
+) -> None:
+    exchange.export_atlas(atlas, tmp_path / "open")
+    path = tmp_path / "open" / "description.json"
+    about = json.loads(path.read_text()) | {"origins": {"a microscope": [3, 4]}}
+    places = [*numbers(about)]
+    wanted = {*exchange.PLAIN, *exchange.SMALL, "schema", "cells", "neighbours", "origins"}
+    assert {key for key, *_ in places} == wanted - {"unit", "model"}
+    for place in places:
+        if place == ("freedom",) and word in ("Infinity", "1e999"):
+            continue  # a Gaussian
+        changed = inside = json.loads(json.dumps(about))
+        for key in place[:-1]:
+            inside = inside[key]
+        inside[place[-1]] = "@"
+        path.write_text(json.dumps(changed).replace('"@"', word))
+        with pytest.raises(ReadError) as caught:
+            import_atlas(tmp_path / "open")
+        assert len(str(caught.value).splitlines()) == 1, place
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("warp", 1), ("scale", "no"), ("specimens", 7.5), ("k_min", True),
+                       ("freedom", "8"), ("unit", 3), ("cells", 40.5), ("c0", [1.0])],
+)  # fmt: skip
+def test_values_of_a_description_are_of_their_kind(
+    tmp_path: Path, atlas: Atlas, key: str, value: object
+) -> None:
+    exchange.export_atlas(atlas, tmp_path / "open")
+    path = tmp_path / "open" / "description.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    with pytest.raises(ReadError, match=f"'{key}' is "):
+        import_atlas(tmp_path / "open")
 
 
 def test_atlas_of_means_names_the_animal_that_it_was_made_of(atlas: Atlas) -> None:

@@ -101,11 +101,12 @@ def read_exported(folder: Path) -> Atlas:
         about = json.loads(path.read_text(encoding="utf-8"))
         if about["format"] != FORMAT or int(about["schema"]) > SCHEMA:
             raise ReadError(f"{path}: format {about['format']} {about['schema']}; update eutely")
-        m, k, d = int(about["cells"]), int(about["neighbours"]), len(about["features"])
+        m, k = _plain(about, "cells", int), _plain(about, "neighbours", int)
+        d = len(about["features"])
         cells = read_columns(folder / "cells.csv")
         edges = read_columns(folder / "edges.csv")
         pairs = read_columns(folder / "neighbours.csv")
-        values: dict[str, Any] = {key: kind(about[key]) for key, kind in PLAIN.items()}
+        values: dict[str, Any] = {key: _plain(about, key, kind) for key, kind in PLAIN.items()}
         values |= {key: np.array(about[key]) for key in SMALL}
         values["features"] = tuple(map(str, about["features"]))
         origins = dict(about.get("origins", {}))
@@ -138,6 +139,15 @@ def read_exported(folder: Path) -> Atlas:
     except AtlasError as error:
         raise ReadError(f"{folder}: {error}") from error
     return atlas
+
+
+def _plain(about: dict[str, Any], key: str, kind: type) -> Any:
+    """Return a plain value of the description; an error where it is of another kind."""
+    value = about[key]
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and kind(value) == value if kind in (int, float) else isinstance(value, kind)):
+        raise ValueError(f"'{key}' is {value!r}")
+    return kind(value)
 
 
 def _suffixes(rest: tuple[int, ...], features: Sequence[str], key: str) -> list[str]:

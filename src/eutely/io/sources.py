@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -163,7 +164,12 @@ def read_files(folder: Path) -> Files:
         return str(next((one for one in near if one.exists()), given))
 
     def size(value: Sequence[float] | None) -> VoxelSize | None:
-        return None if value is None else (float(value[0]), float(value[1]), float(value[2]))
+        if value is None:
+            return None
+        x, y, z = map(float, value)
+        if not all(0 < side < math.inf for side in (x, y, z)):
+            raise ValueError(f"voxel size {x:g}, {y:g}, {z:g}: expected positive numbers")
+        return x, y, z
 
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
