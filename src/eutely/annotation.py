@@ -25,6 +25,13 @@ END = 0.05
 """Share of the length that a view may lack at an end, and of the cells if it is whole."""
 
 
+UNCLEAR = 0.1
+"""Probability of the other handedness from which it is said that handedness is not clear."""
+
+NOT_CLEAR = "handedness not clear"
+"""What is said of it."""
+
+
 class NucleusCells(NamedTuple):
     """The cells of ``n`` nuclei of one specimen, before they are given ids and names.
 
@@ -84,6 +91,8 @@ class Annotation:
     placed
         probability that the specimen lies right in the frame of the atlas, on average over its
         nuclei; None where not known.
+    other_hand
+        probability that ``mirrored`` is wrong; in a build, relative to most specimens.
     rivals
         (n,) bool, `contested` as it was with all alternatives; None where they are all listed.
     """
@@ -100,6 +109,7 @@ class Annotation:
     view: NDArray[np.float64] | None = None
     support: float | None = None
     placed: float | None = None
+    other_hand: float = 0.0
     rivals: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
@@ -150,9 +160,11 @@ class Annotation:
     def note(self, atlas: Atlas) -> str:
         """Return such as "mirrored; shows the front 58% of the atlas, 312 of 558 cells".
 
-        "" for a whole specimen that is no mirror image.
+        "" for a whole specimen that is no mirror image, if that is clear.
         """
         notes = ["mirrored"] if self.mirrored else []
+        if self.other_hand >= UNCLEAR:
+            notes.append(NOT_CLEAR)
         seen = self._in_view()
         if seen is not None:
             notes.append(f"shows {_part(atlas, seen)}, {seen.sum()} of {len(atlas)} cells")

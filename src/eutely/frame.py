@@ -51,6 +51,8 @@ class Posed:
         whether the poses are mirror images of the specimen.
     part
         whether it shows a part of the body; then it has one pose, at the place of that part.
+    other_hand
+        probability that ``mirrored`` is wrong, relative to most specimens.
     """
 
     poses: tuple[Points, ...]
@@ -59,6 +61,7 @@ class Posed:
     stretch: tuple[float, float] = (1.0, 1.0)
     mirrored: bool = False
     part: bool = False
+    other_hand: float = 0.0
 
     def __len__(self) -> int:
         """Return the number of nuclei."""

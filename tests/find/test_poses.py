@@ -13,6 +13,7 @@ from eutely.config import Config
 from eutely.errors import EutelyError
 from eutely.execute import open_executor
 from eutely.find.poses import most_are, possible_parts, settled_poses
+from eutely.fit.mirror import MIXED
 from eutely.frame import Frame
 from eutely.pose import anonymous, framed, oriented
 from eutely.simulation.plan import body_plan
@@ -63,6 +64,7 @@ def test_specimens_lie_in_one_frame_afterwards(cohort: list[Specimen]) -> None:
     ]
     frame = settled(mixed)
     assert hands(frame) == flipped
+    assert max(one.other_hand for one in frame.specimens) < 0.01
     assert apart(frame, mixed) < 0.7
     assert all(len(one.poses) == 1 for one in frame.specimens)
     assert not any(frame.parts)
@@ -84,7 +86,9 @@ def test_of_as_many_either_way_the_first_one_is_usual() -> None:
 def test_symmetric_animals_are_taken_as_they_are(seed: int) -> None:
     animals = eutely.simulate(specimens=6, cells=120, pose="none", seed=seed)
     images = [mirrored(one) if number % 2 else one for number, one in enumerate(animals)]
-    assert not any(hands(settled(images)))
+    frame = settled(images)
+    assert not any(hands(frame))
+    assert all(one.other_hand >= MIXED for one in frame.specimens)
 
 
 def test_parts_are_put_where_they_belong(cohort: list[Specimen]) -> None:

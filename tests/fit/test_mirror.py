@@ -8,15 +8,23 @@ import numpy as np
 
 import eutely
 from eutely.fit.hypothesis import CERTAIN, MIRRORED
+from eutely.fit.match import Fit
 from eutely.fit.mirror import (
     ASYMMETRIC,
     MIRROR,
+    MIXED,
+    UNRELATED,
     asymmetry,
+    both_hands,
     mirror_images,
     mirror_log_odds,
     mirror_probabilities,
+    unlike_most,
 )
 from eutely.fit.model import model_of_atlas
+from eutely.fit.posterior import nucleus_cells
+from eutely.fit.rates import Rates
+from eutely.solver.softassign import Shares
 from toy_animals import lopsided
 
 
@@ -82,3 +90,32 @@ def test_a_build_prefers_no_handedness() -> None:
     odds = np.array([3.0, 2.0, -0.5])
     np.testing.assert_allclose(mirror_log_odds(-odds), -mirror_log_odds(odds), atol=1e-9)
     assert (mirror_log_odds(odds) > 0).all()
+
+
+def test_one_specimen_unlike_most_is_told_by_its_evidence_and_by_how_related_all_are() -> None:
+    others = np.array([-1.4, -1.6, -20.0, -0.8, -1.0, -1.1, -0.7])
+    flat, hint, clear = (unlike_most(np.append(others, e), UNRELATED)[-1] for e in (-1.0, 2.3, 9.0))
+    assert flat < 0.05 < hint < 0.5 < 0.95 < clear
+    assert unlike_most(np.append(others, 2.3), MIXED)[-1] < hint
+    # The reference itself is the odd one out.
+    reference = unlike_most(np.array([-20.0, *[9.0] * 7]))
+    assert reference[0] > 0.99
+    assert (reference[1:] < 0.01).all()
+
+
+def test_a_doubtful_hand_shares_each_nucleus_between_a_cell_and_its_mirror_image() -> None:
+    points = np.arange(9.0).reshape(3, 3)
+    shares = Shares(
+        np.array([0, 1, 2, 3], np.int32), np.array([0, 1, 2], np.int32), np.array([0.9, 0.8, 0.7])
+    )
+    fit = Fit(points, points, np.zeros((3, 0)), np.arange(3, dtype=np.int32), 0.0,
+              Rates(0.1, 0.1), shares=shares)  # fmt: skip
+    images = np.array([1, 0, 2], np.int32)
+    found = nucleus_cells(*both_hands(fit, images, 0.25))
+    np.testing.assert_allclose(found.confidence, [0.75 * 0.9, 0.75 * 0.8, 0.7])
+    assert found.other_cells[:, 0].tolist() == [1, 0, -1]  # the cell in the middle is its own image
+    np.testing.assert_allclose(found.other_shares[:, 0], [0.25 * 0.9, 0.25 * 0.8, 0.0])
+    lost = nucleus_cells(*both_hands(fit, np.array([-1, -1, 2], np.int32), 0.25))
+    np.testing.assert_allclose(lost.confidence, found.confidence)
+    assert both_hands(fit, images, 0.0) == ([fit], [1.0])
+    assert both_hands(fit, None, 0.25) == ([fit], [1.0])

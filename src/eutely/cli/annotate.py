@@ -261,7 +261,9 @@ def annotate(
         for line in noted[:MOST_NOTES]:
             say(line)
         if len(noted) > MOST_NOTES:
-            say(f"{len(noted) - MOST_NOTES} more are mirrored or show a part: see the page")
+            say(
+                f"{len(noted) - MOST_NOTES} more are mirrored, may be, or show a part: see the page"
+            )
         say(f"next: eutely curate {output}")
 
 

@@ -177,6 +177,9 @@ def run_folder(path: Path, command: str, force: bool = False) -> "Iterator[RunFo
 
 def summarise(built: "Built", output: Path) -> None:
     """Print what a build found, and what to do next."""
+    from eutely.annotation import NOT_CLEAR
+    from eutely.tasks.outliers import unclear_hands
+
     atlas = built.atlas
     rare = f" ({int(atlas.rare.sum())} of them rare)" if atlas.rare.any() else ""
     say(
@@ -186,6 +189,7 @@ def summarise(built: "Built", output: Path) -> None:
     for found, names in (
         ("mirror images of the others", [fit.specimen for fit in built.fits if fit.mirrored]),
         ("parts of the body", [fit.specimen for fit in built.fits if fit.view is not None]),
+        (f"{NOT_CLEAR}, most in doubt first", unclear_hands(built.fits)),
     ):
         if names:
             say(f"{found}: {len(names)} of {len(built.fits)} specimens ({listed(names)})")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from eutely.align.affine import least_squares
 from eutely.cells import Cells
@@ -24,7 +25,15 @@ from eutely.find.refine.grow import settled
 from eutely.find.refine.rounds import linear_round, nuclei_as_cells
 from eutely.fit.evidence import PLACED, is_mirrored, support
 from eutely.fit.hypothesis import CERTAIN, WITNESS, Prior
-from eutely.fit.mirror import ASYMMETRIC, MIRROR, asymmetry, mirror_log_odds
+from eutely.fit.mirror import (
+    ASYMMETRIC,
+    MIRROR,
+    MIXED,
+    UNRELATED,
+    asymmetry,
+    mirror_log_odds,
+    unlike_most,
+)
 from eutely.fit.model import Model, joint_model, model_of_nuclei
 from eutely.fit.posterior import Target, warped
 from eutely.frame import Body, Frame, Points, Posed
@@ -171,7 +180,29 @@ def settled_poses(context: Context, frame: Frame, sizes: NDArray[np.float64], kn
             break
     _check_matching(len(frame) - len(fitting), len(frame))
     kept = {at: found[at] for at in fitting}
-    return _as_most(_with_placements(frame, kept, odds))
+    settled_frame = _as_most(_with_placements(frame, kept, odds))
+    doubts = _other_hands(frame, evidence, odds, hands).tolist()
+    rows = zip(settled_frame.specimens, doubts, strict=True)
+    specimens = tuple(replace(one, other_hand=doubt) for one, doubt in rows)
+    return replace(settled_frame, specimens=specimens)
+
+
+def _other_hands(
+    frame: Frame,
+    evidence: Sequence[NDArray[np.float64]],
+    odds: NDArray[np.float64],
+    hands: tuple[bool, ...],
+) -> NDArray[np.float64]:
+    """Return (N,), the probability that each specimen has another handedness than it was given.
+
+    Where sides are too alike, all are taken as they are, and any one of them may differ: never is
+    that less probable than that specimens of one origin differ.
+    """
+    if len(hands) > 1:
+        return np.asarray(expit(-np.abs(odds)))
+    one_origin = len({*frame.origins}) == 1 and frame.origins[0] != ""
+    shown = np.asarray(np.mean(evidence, axis=0))
+    return np.maximum(unlike_most(shown, MIXED if one_origin else UNRELATED), MIXED)
 
 
 def _settled_odds(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, logit, logsumexp
@@ -13,7 +15,7 @@ from eutely.fit.propose import propose
 from eutely.fit.scan import landscape
 from eutely.fit.warp import warp_pose
 from eutely.frame import Posed
-from eutely.solver.softassign import squared_distances
+from eutely.solver.softassign import Shares, squared_distances
 
 MIRROR = np.array([1.0, 1.0, -1.0])
 """Factors that turn a pose into its mirror image: left and right change places."""
@@ -31,6 +33,12 @@ ASYMMETRIC = 4.0
 
 MIXED = 0.1
 """Probability, before anything is known, that specimens of a series differ in handedness."""
+
+UNRELATED = 0.5
+"""The same for specimens of no known origin, which may come from one microscope or from several."""
+
+DOUBTFUL = 0.01
+"""Probability of the other handedness from which confidences allow for it."""
 
 TYPICAL, SHARED = 2.5, 0.35
 """Log-odds that a specimen shows on average, and the share of their error that specimens of one
@@ -102,12 +110,22 @@ def mirror_probabilities(
     share
         mean share of mirrored specimens over all series.
     """
-    count, certain = len(evidence), np.repeat([-CERTAIN, CERTAIN], known)
-    evidence = np.append(evidence, certain)
+    certain = np.repeat([-CERTAIN, CERTAIN], known)
+    weights, chances = _mixture(np.append(evidence, certain), share, MIXED)
+    return np.asarray(np.einsum("sb,sbn->n", weights, chances)[: len(evidence)])
+
+
+def _mixture(
+    evidence: NDArray[np.float64], share: float, mixed: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mixture over shares and common errors (s, b) of `mirror_probabilities`.
+
+    The probability of each, and by it (s, b, n) that of each specimen being mirrored.
+    """
     between = (np.arange(20) + 0.5) / 20
     density = (1 - between) ** (1 / share - 2)  # of a beta distribution with the same mean
     shares = np.array([0.0, *between, 1.0])
-    prior = np.array([1 - share, *(MIXED / (1 - MIXED) * density / density.sum()), share])
+    prior = np.array([1 - share, *(mixed / (1 - mixed) * density / density.sum()), share])
     scaled = np.linspace(-4, 4, 41)
     errors = np.sqrt(SHARED * 2 * TYPICAL) * scaled[:, None]
     precision = 1 / ((1 - SHARED) * 2 * TYPICAL)
@@ -124,9 +142,54 @@ def mirror_probabilities(
         as_is = np.log1p(-shares)[:, None, None] + if_as_is
     either = np.logaddexp(mirrored, as_is)
     logs = np.log(prior)[:, None] - 0.5 * scaled**2 + either.sum(axis=2)
-    weights = np.exp(logs - logsumexp(logs))
-    chances = np.einsum("sb,sbn->n", weights, np.exp(mirrored - either))
-    return np.asarray(chances[:count])
+    return np.exp(logs - logsumexp(logs)), np.exp(mirrored - either)
+
+
+def unlike_most(evidence: NDArray[np.float64], mixed: float = MIXED) -> NDArray[np.float64]:
+    """Return (n,), the probability that each specimen has not the handedness of most.
+
+    Parameters
+    ----------
+    evidence
+        (n,), the log-odds that a specimen has not the handedness of one of them, whose own are
+        -`CERTAIN`. Where most are unlike that one, it is the one that is unlike most.
+    mixed
+        probability that specimens differ in handedness at all.
+    """
+    weights, chances = _mixture(evidence, 0.5, mixed)
+    most = chances.mean(axis=2, keepdims=True) > 0.5
+    unlike = np.where(most, 1 - chances, chances)
+    return np.asarray(np.einsum("sb,sbn->n", weights, unlike))
+
+
+def both_hands(
+    fit: Fit, images: NDArray[np.int32] | None, other_hand: float
+) -> tuple[list[Fit], list[float]]:
+    """Return a fit and the same in the other handedness, with their probabilities.
+
+    In the other handedness each nucleus is the mirror image of the cell that it was: where sides
+    are alike, and only there is handedness in doubt, a specimen fits as well in this way.
+
+    Parameters
+    ----------
+    fit
+        with shares.
+    images
+        (m,), see `mirror_images`; None where no specimen is in doubt.
+    other_hand
+        probability of the other handedness; up to `DOUBTFUL` it is left out.
+    """
+    if images is None or other_hand <= DOUBTFUL:
+        return [fit], [1.0]
+    assert fit.shares is not None
+    starts, points, values = fit.shares
+    rows = np.repeat(images, np.diff(starts))
+    order = np.argsort(rows, kind="stable")
+    order = order[rows[order] >= 0]
+    counts = np.bincount(rows[order], minlength=len(images))
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    other = replace(fit, shares=Shares(starts, points[order], values[order]))
+    return [fit, other], [1 - other_hand, other_hand]
 
 
 def mirror_log_odds(evidence: NDArray[np.float64]) -> NDArray[np.float64]:

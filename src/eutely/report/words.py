@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.annotation import NOT_CLEAR
 from eutely.atlas import Atlas
 from eutely.plots import compute
 from eutely.results import Report
@@ -133,6 +134,7 @@ def checks(atlas: Atlas, report: Report) -> list[Check]:
     """Return what to check, the worst first."""
     result = [
         *_outliers(report),
+        *_hands(report),
         *_unmatched(report),
         *_uncertain(atlas, report),
         *_rare(atlas),
@@ -158,6 +160,21 @@ def _outliers(report: Report) -> list[Check]:
         )
         result.append(Check("bad", f"{hidden} out.", "Orange dots in the figure of consistency."))
     return result
+
+
+def _hands(report: Report) -> list[Check]:
+    unclear = [at for at, shown in enumerate(report.specimens) if NOT_CLEAR in shown.note]
+    if not unclear:
+        return []
+    return [
+        Check(
+            "look",
+            f"{counted(len(unclear), 'specimen')} of {len(report.specimens)}: {NOT_CLEAR}.",
+            "Where one is a mirror image after all, left and right change places in its names. "
+            "Confidences allow for that.",
+            tuple(unclear[:MOST_LISTED]),
+        )
+    ]
 
 
 def _unmatched(report: Report) -> list[Check]:

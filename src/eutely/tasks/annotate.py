@@ -188,7 +188,7 @@ def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
         return HANDS[handedness]
     if _asymmetry(atlas) >= ASYMMETRIC:
         return HANDS["auto"]
-    log.debug("the atlas is too symmetric to show mirror images: specimens are taken as they are")
+    log.info("the atlas is too symmetric to show mirror images: specimens are taken as they are")
     return HANDS["as-is"]
 
 
@@ -219,9 +219,11 @@ def _annotation(
     nuclei = result.nucleus_cells()
     if len(order) < len(specimen):
         nuclei, order = _with_strays(nuclei, specimen, order)
+    unsure = min(result.mirrored_by, 1 - result.mirrored_by)
     return replace(
         annotation(atlas, specimen, nuclei, order),
         mirrored=result.mirrored,
+        other_hand=0.0 if result.one_handed else unsure,
         view=result.fit.part,
         support=result.support,
         placed=float(result.trust.mean()),

@@ -26,6 +26,7 @@ from eutely.find import METHODS, Labels
 from eutely.find.poses import settled_poses, unsettled
 from eutely.fit import match
 from eutely.fit.evidence import is_mirrored, support, trust
+from eutely.fit.mirror import DOUBTFUL, both_hands, mirror_images
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.posterior import nucleus_cells
 from eutely.frame import Frame, Posed, canonical_order
@@ -41,7 +42,7 @@ from eutely.tasks import inputs
 from eutely.tasks.annotate import fit_specimen
 from eutely.tasks.first_look import looked_at
 from eutely.tasks.kept import pins_of_run, remember_pins, with_kept_names
-from eutely.tasks.outliers import outliers, warn
+from eutely.tasks.outliers import outliers, warn, warn_of_hands, warn_unsettled
 from eutely.tasks.outputs import write_build
 from eutely.tasks.pins import pins_of_specimens, with_pins
 
@@ -227,11 +228,10 @@ def build(
         if not named:
             sizes = np.array([one.poses[0].size for one in straight])
             frame = run(settled_poses, frame, sizes, ordered[0].unit != UNKNOWN)
-            if left := [ordered[number].name for number in unsettled(frame)]:
-                count = f"{len(left)} of {len(ordered)} specimens fit nowhere in the others"
-                log.warning("%s: %s", count, ", ".join(left))
+            warn_unsettled([ordered[number].name for number in unsettled(frame)], len(ordered))
         built = _built(run, ordered, frame, labels, pinned)
         warn(built.outliers)
+        warn_of_hands(built.fits)
         if isinstance(store, RunFolder):
             progress("writing", 0, 1, "")
             built = replace(built, atlas=with_kept_names(built, store))
@@ -270,6 +270,7 @@ def _built(
                 atlas, specimens[number], held_out.nuclei, np.arange(len(specimens[number]))
             ),
             mirrored=mirrored[number],
+            other_hand=frame.specimens[number].other_hand,
             view=shown[number] if shown is not None and frame.parts[number] else None,
             support=held_out.support,
             placed=held_out.placed,
@@ -315,9 +316,7 @@ def in_order(specimens: Sequence[Specimen]) -> tuple[Specimen, ...]:
         twice = next(name for name in names if names.count(name) > 1)
         raise EutelyError(f"two specimens are called {twice}; rename one")
     if len(names) < FEWEST_SPECIMENS:
-        raise EutelyError(
-            f"{len(names)} specimen given, but an atlas needs at least {FEWEST_SPECIMENS}"
-        )
+        raise EutelyError(f"{len(names)} specimen given; an atlas needs {FEWEST_SPECIMENS} or more")
     ordered = sorted(specimens, key=lambda specimen: specimen.name)
     return tuple(one.take(canonical_order(one)) for one in ordered)
 
@@ -339,10 +338,7 @@ def poses(context: Context, specimens: tuple[Specimen, ...]) -> tuple[Oriented, 
 
 
 class HeldOut(NamedTuple):
-    """One specimen by an atlas of others: its cells, how much they explain, and the trust in it.
-
-    See `Annotation.support` and `Annotation.placed`; None by an atlas of the model ``offsets``.
-    """
+    """A specimen by an atlas of others; see `Annotation`. None by an atlas of ``offsets``."""
 
     nuclei: NucleusCells
     support: float | None
@@ -361,11 +357,13 @@ def held_out_fits(
     parts = min(settings.refine.folds, len(cells))
     shared = (cells, frame, settings, weights, parts)
     atlases = list(context.executor.map(_atlas_of_others, range(parts), shared=shared))
+    doubtful = any(one.other_hand > DOUBTFUL for one in frame.specimens)
+    images = mirror_images(atlases[0][1]) if doubtful else None
     items = list(zip(folds(len(cells), parts).tolist(), frame.specimens, strict=True))
     fits = context.executor.map(
         _fit,
         items,
-        shared=(atlases,),
+        shared=(atlases, images),
         on_done=lambda done, total: context.progress("checking how specimens fit", done, total, ""),
     )
     return tuple(fits)
@@ -385,14 +383,17 @@ def _atlas_of_others(
     return atlas, model_of_atlas(atlas)
 
 
-def _fit(atlases: Sequence[tuple[Atlas, Model]], item: tuple[int, Posed]) -> HeldOut:
+def _fit(
+    others: Sequence[tuple[Atlas, Model]], images: NDArray[np.int32] | None, one: tuple[int, Posed]
+) -> HeldOut:
     """Match a specimen with the atlas of the specimens outside of its fold."""
-    part, specimen = item
-    atlas, model = atlases[part]
+    part, specimen = one
+    atlas, model = others[part]
     fit = fit_specimen(atlas, model, specimen)
+    fits, weights = both_hands(fit, images, specimen.other_hand)
     if atlas.model != "joint":
-        return HeldOut(nucleus_cells([fit], alternatives=ALTERNATIVES), None, None)
+        return HeldOut(nucleus_cells(fits, weights, alternatives=ALTERNATIVES), None, None)
     points = specimen.unstretched()
     trusted = trust(model, fit, points)
-    nuclei = nucleus_cells([fit], trust=trusted, alternatives=ALTERNATIVES)
+    nuclei = nucleus_cells(fits, weights, trusted, ALTERNATIVES)
     return HeldOut(nuclei, support(model, fit, points), float(trusted.mean()))

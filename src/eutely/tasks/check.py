@@ -358,7 +358,7 @@ def odd_handedness(specimens: Sequence[Specimen]) -> Iterator[Oddity]:
     known, mirrored = straight[0].specimen.unit != UNKNOWN, np.zeros(len(straight), bool)
     with open_executor(None) as executor, suppress(EutelyError):  # they match no common body
         found = Run(Config(), executor, Memory())(settled_poses, frame, sizes, known)
-        mirrored = np.array([posed.mirrored for posed in found.specimens])
+        mirrored = np.array([one.mirrored != (one.other_hand > 0.5) for one in found.specimens])
     for number in np.flatnonzero(mirrored != most_are(mirrored)).tolist():
         yield Oddity(
             straight[number].specimen.name,

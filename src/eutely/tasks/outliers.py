@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.annotation import Annotation
+from eutely.annotation import NOT_CLEAR, UNCLEAR, Annotation
 from eutely.fit.evidence import PLACED
 
 log = logging.getLogger("eutely")
@@ -92,3 +92,24 @@ def warn(unlike: Mapping[str, str]) -> None:
     """Log a warning for each specimen of `outliers`."""
     for specimen, why in unlike.items():
         log.warning("%s %s", specimen, why)
+
+
+def warn_unsettled(names: Sequence[str], total: int) -> None:
+    """Log a warning of the specimens, of so many, that fit nowhere in the others."""
+    if names:
+        count = f"{len(names)} of {total} specimens fit nowhere in the others"
+        log.warning("%s: %s", count, ", ".join(names))
+
+
+def unclear_hands(fits: Sequence[Annotation]) -> list[str]:
+    """Return the specimens whose handedness is not clear, those most in doubt first."""
+    unclear = [fit for fit in fits if fit.other_hand >= UNCLEAR]
+    unclear.sort(key=lambda fit: (-fit.other_hand, fit.specimen))
+    return [fit.specimen for fit in unclear]
+
+
+def warn_of_hands(fits: Sequence[Annotation]) -> None:
+    """Log a warning of specimens that may be mirror images, unless sides are alike in all."""
+    unclear = unclear_hands(fits)
+    if 0 < len(unclear) < len(fits):
+        log.warning("%s: %s", NOT_CLEAR, ", ".join(unclear))
