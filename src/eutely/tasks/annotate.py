@@ -219,11 +219,10 @@ def _annotation(
     nuclei = result.nucleus_cells()
     if len(order) < len(specimen):
         nuclei, order = _with_strays(nuclei, specimen, order)
-    unsure = min(result.mirrored_by, 1 - result.mirrored_by)
     return replace(
         annotation(atlas, specimen, nuclei, order),
         mirrored=result.mirrored,
-        other_hand=0.0 if result.one_handed else unsure,
+        other_hand=0.0 if result.one_handed else min(result.mirrored_by, 1 - result.mirrored_by),
         view=result.fit.part,
         support=result.support,
         placed=float(result.trust.mean()),

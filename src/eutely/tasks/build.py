@@ -316,7 +316,7 @@ def in_order(specimens: Sequence[Specimen]) -> tuple[Specimen, ...]:
         twice = next(name for name in names if names.count(name) > 1)
         raise EutelyError(f"two specimens are called {twice}; rename one")
     if len(names) < FEWEST_SPECIMENS:
-        raise EutelyError(f"{len(names)} specimen given; an atlas needs {FEWEST_SPECIMENS} or more")
+        raise EutelyError(f"{len(names)} specimen given; atlases need at least {FEWEST_SPECIMENS}")
     ordered = sorted(specimens, key=lambda specimen: specimen.name)
     return tuple(one.take(canonical_order(one)) for one in ordered)
 
