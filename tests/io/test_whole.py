@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +76,16 @@ def test_what_killed_processes_left_is_swept(tmp_path):
     with pytest.raises(RuntimeError), whole(other) as aside:
         raise RuntimeError
     assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "folder", mine.name}
+
+
+def test_a_file_within_a_file_that_is_written_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    with whole(path) as outer:
+        outer.write_text("half")
+        with whole(outer) as inner:
+            inner.write_text("whole")
+            assert len(list(tmp_path.iterdir())) == 1
+        assert outer.read_text() == "whole"
+        assert not path.exists()
+    assert path.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [path]

@@ -50,6 +50,12 @@ def temporary(path: Path, mark: str = "") -> Path:
     return path.with_name(f".{MACHINE}-{os.getpid()}-{uuid4().hex[:8]}.{mark}{path.name}")
 
 
+def _is_aside(path: Path) -> bool:
+    """Return whether a path is a `temporary` one of this process, or in such a folder."""
+    begin = f".{MACHINE}-{os.getpid()}-"
+    return path.name.startswith(begin) or path.parent.name.startswith(begin)
+
+
 def sweep(path: Path) -> None:
     """Remove what processes that were killed left of their writing ``path``.
 
@@ -98,7 +104,8 @@ def whole(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
     The block may create a file or a folder there; the name has the same suffixes. An existing file
     or folder at ``path`` is replaced, so a caller that must not overwrite checks first. If the
-    block fails, nothing is left; what a killed process left is removed by the next one.
+    block fails, nothing is left; what a killed process left is removed by the next one. What such
+    a block writes in its turn, at its path or in its folder, is a part of it.
 
     Parameters
     ----------
@@ -108,6 +115,10 @@ def whole(path: Path, *, durable: bool = True) -> Iterator[Path]:
         whether it is on the disk afterwards, whatever happens to the machine; not needed for what
         has a checksum and is computed again.
     """
+    if _is_aside(path):  # what it is a part of becomes whole
+        remove(path)
+        yield path
+        return
     aside = temporary(path)
     try:
         refuse_link(path)
