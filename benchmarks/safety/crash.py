@@ -2,9 +2,11 @@
 
 Run ``python benchmarks/safety/crash.py``. Small cohorts are built (by the default method and by the
 paper's), built again into a run that a person has named, named, annotated, compared, corrected as
-`eutely curate` does, and an atlas is exported, each once undisturbed, which counts the writes,
-fsyncs, renames, new folders and removals. Then the command is run once for each of these and for
-each kind of disturbance (killed there; no space left from there on), see `harness`. Afterwards
+`eutely curate` does, annotated from label volumes and NWB into copies of these and AnnData,
+exported for other programs, and an atlas is exported, each once undisturbed, which counts the
+writes, fsyncs, renames, new folders and removals. Then the command is run once for each of these
+and for each kind of disturbance (killed there; no space left from there on), see `harness`.
+Afterwards
 
 - every file of a command is as before or as after, all of them alike, once the folder is completed;
 - names, pins, acknowledged corrections, columns and notes of a person are there;
@@ -19,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -36,7 +39,9 @@ from eutely.config import resolve, to_toml
 from eutely.io.atlas import read_atlas
 from eutely.io.pins import read_pins
 from eutely.io.tables import write_table
+from eutely.io.volumes import write_volume
 from eutely.io.written import RECORD, finish, manifest_of
+from eutely.simulation.volume import draw
 from eutely.tasks import compared
 from safety.harness import FULL, KILL, Ended, run
 
@@ -49,6 +54,12 @@ OTHER = FAST | {"refine.linear_rounds": 2, "seed": 3}
 
 UNSTABLE = {"log.txt", "timings.jsonl", "lock"}
 """Files of a run folder that tell times or processes."""
+
+COPY = re.compile(r".*(\.nwb|\.h5ad|\.xlsx|\.tif|\.ome\.zarr|colours\.csv)(?=/|$)")
+"""Files that are committed one by one, and folders that are."""
+
+VOXEL = (4.0, 4.0, 4.0)
+"""Voxels of label volumes."""
 
 TIME = "2026-01-01T00:00:00.000000Z"
 """When all corrections were made."""
@@ -158,6 +169,37 @@ def corrected_as_before(place: Path) -> bool:
     )
 
 
+def with_volumes(place: Path) -> None:
+    """Make a folder of one label volume of each kind and an NWB file."""
+    done(place, "export annotated --nwb -o nwb")
+    cohort = eutely.simulate(specimens=6, cells=24, seed=1, variation=0.5, pose="none")
+    for specimen, end in zip(cohort[4:6], (".tif", ".ome.zarr"), strict=True):
+        labels, _ = draw(specimen, VOXEL)
+        write_volume(labels, place / "images" / f"{specimen.name}{end}", VOXEL)
+    first = min((place / "nwb").glob("*.nwb"))
+    first.rename(place / "images" / "recorded.nwb")
+    shutil.rmtree(place / "nwb")
+
+
+def with_a_workbook_of_a_person(place: Path) -> None:
+    """Put a file of a person where a workbook will be."""
+    path = place / "exported-tables" / "annotations.xlsx"
+    path.parent.mkdir()
+    path.write_text("Checked by Ann")
+
+
+def workbook_as_before(place: Path) -> bool:
+    """Tell whether the file of a person is kept."""
+    kept = place / "exported-tables" / "annotations.xlsx.bak"
+    return kept.read_text() == "Checked by Ann"
+
+
+def done(place: Path, line: str) -> None:
+    """Do a command in a place, in a child process."""
+    ended = run(words(line), place)
+    assert ended.code == 0, ended.said
+
+
 COMMANDS = (
     Command("build", words("build worms -o run --config settings.toml -j 1"), "run"),
     Command("build, paper", words("build some -o learnt --preset paper --trials 1 -j 1"), "learnt"),
@@ -171,6 +213,11 @@ COMMANDS = (
     Command("compare", words("compare a b --atlas run -o compared --permutations 19 -j 1"),
             "compared"),
     Command("atlas export", words("atlas export run -o exported"), "exported"),
+    Command("annotate volumes and NWB", words("annotate run images -o copies --labels --nwb "
+            "--h5ad copies/all.h5ad -j 1"), "copies", with_volumes),
+    Command("export", words("export copies --csv --excel --labels --nwb --h5ad "
+            "exported-tables/all.h5ad -o exported-tables"), "exported-tables",
+            with_a_workbook_of_a_person, workbook_as_before),
 )  # fmt: skip
 
 
@@ -238,11 +285,18 @@ def committed_together(command: Command, whole: Files) -> list[list[str]]:
     results = [name for name in whole if name.startswith(f"{command.folder}/")]
     if command.name == "atlas export":
         return [results]
+    # Copies of what was read are whole, each by itself.
+    copies: dict[str, list[str]] = {}
+    for name in results:
+        whole_one = COPY.match(name)
+        if whole_one:
+            copies.setdefault(whole_one[0], []).append(name)
     about = {f"{command.folder}/{name}" for name in ("config.toml", "inputs.json", "versions.json")}
     apart = about | {f"{command.folder}/{name}" for name in (RECORD, "pins.csv")}
+    apart |= {name for names in copies.values() for name in names}
     listed = manifest_files(whole, f"{command.folder}/{RECORD}")
     committed = {f"{command.folder}/{name}" for name in listed}
-    return [sorted(committed - apart), sorted(about & committed)]
+    return [sorted(committed - apart), sorted(about & committed), *copies.values()]
 
 
 def manifest_files(whole: Files, name: str) -> list[str]:
@@ -284,12 +338,15 @@ def commanded(command: Command, place: Path, every: int = 1) -> list[dict[str, o
         one for each kind of disturbance.
     """
     before = files(place)
-    done = copied(place, place.parent / "done" / "copy")
-    ended = run(command.work, done)
+    # Paths are remembered, so all is done in one place.
+    folder = copied(place, place.parent / "copy" / "copy")
+    ended = run(command.work, folder)
     assert ended.code == 0, (command.name, ended.said)
-    assert command.holds(done), command.name
-    whole = files(done)
-    listed = manifest_of(done / command.folder).files
+    assert command.holds(folder), command.name
+    whole = files(folder)
+    listed = manifest_of(folder / command.folder).files
+    copied(folder, place.parent / "done" / "copy")
+    (folder.parent / "acknowledged").unlink(missing_ok=True)
     assert all(f"{command.folder}/{name}" in whole for name in listed), command.name
     rows = []
     for what in (KILL, FULL) if every else ():
