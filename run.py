@@ -26,8 +26,8 @@ TEST = [
 ]
 QUIETLY = (
     "cli/test_build.py", "cli/test_contract.py", "config", "io", "pose", "report/test_page.py",
-    "solver", "tasks", "test_atlas.py", "test_kernel.py", "test_package.py", "test_specimen.py",
-    "test_surface.py",
+    "solver", "tasks", "test_atlas.py", "test_elsewhere.py", "test_kernel.py", "test_package.py",
+    "test_specimen.py", "test_surface.py",
 )  # fmt: skip
 QUICK = [["pytest", "-n", "auto", *(f"tests/{name}" for name in QUIETLY)]]
 JOBS = {"demo": ("", DEMO), "test": ("[test]", TEST), "quick": ("[test]", QUICK)}

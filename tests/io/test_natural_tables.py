@@ -390,6 +390,7 @@ def test_absurd_tables_are_refused_quickly(tmp_path, caplog):
     with pytest.raises(ReadError) as caught:
         read_table(written(tmp_path, text.replace("x,y,z", "u,v,w")), "worm")
     assert len(str(caught.value)) < 600
-    os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(ReadError, match="not an ordinary file"):
-        read_table(tmp_path / "pipe.csv", "worm")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.csv")
+        with pytest.raises(ReadError, match="not an ordinary file"):
+            read_table(tmp_path / "pipe.csv", "worm")
