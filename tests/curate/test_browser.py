@@ -457,3 +457,27 @@ def test_a_killed_server_loses_nothing(made: Path, tmp_path: Path, browser: Any)
     second.page.close()
     assert again.stop() == "stopped; read-only: nothing was changed\n"
     assert os.path.exists(folder / "pins.csv")
+
+
+def test_nuclei_are_coloured_by_ganglion(tmp_path: Path, browser: Any) -> None:
+    from typer.testing import CliRunner
+
+    from eutely.cli import app
+    from eutely.io.tables import write_table
+    from toy_heads import head
+
+    write_table(head("worm", seed=1), tmp_path / "worm.csv")
+    words = ["annotate", "celegans-adult-head", str(tmp_path / "worm.csv"), "-o"]
+    assert CliRunner().invoke(app, [*words, str(tmp_path / "named")]).exit_code == 0
+    server = Server(tmp_path / "named")
+    page = Page(browser, server.address)
+    assert page.page.locator("#paint [value=group]").inner_text() == "ganglion"
+    page.page.select_option("#paint", "group")
+    shown = page.page.locator("#legend .item").all_inner_texts()
+    assert shown[-1] == "other"
+    assert "lateral ganglion" in shown
+    same = "groupHue(eutely.desk.open.cells[given]).join() === tint(given).join()"
+    assert page.ask(same, 3)
+    assert page.messages == []
+    page.page.close()
+    server.stop()

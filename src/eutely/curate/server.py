@@ -32,6 +32,7 @@ from eutely.curate.views import overview, revisions, specimen_state
 from eutely.errors import EutelyError
 from eutely.geometry import spacing
 from eutely.report.data import page_data
+from eutely.report.words import grouping
 from eutely.results import Report
 from eutely.tasks.export import export
 
@@ -88,6 +89,7 @@ def render(atlas: Atlas) -> str:
     return environment.get_template("page.html").render(
         scripts=[f"{name}.js" for name in (*SHARED, *OWN)],
         data=page_data(atlas, Report(kind="atlas")),
+        grouping=grouping(atlas),
     )
 
 

@@ -18,6 +18,7 @@ const holder = (cell) => (cell < 0 ? -1 : desk.open.cells.indexOf(cell));
 function tint(row) {
   const { cells: now, doubt } = desk.open;
   if (paint.value === "own") return desk.own.length ? rgb(desk.own, row) : GREY;
+  if (paint.value === "group") return now[row] < 0 ? GREY : groupHue(now[row]);
   if (desk.pinned.has(row)) return [0.45, 0.85, 0.55];
   if (paint.value === "name") return now[row] < 0 ? GREY : hues[now[row]];
   return blend("good", (1 - doubt[row] - 0.3) / 0.7);
@@ -33,15 +34,15 @@ function drawScene() {
   forms.set(cells.forms.map((value) => 2.25 * value));
   for (let cell = 0; cell < cells.count; cell++) {
     const near = cell === chosen || others.includes(cell);
-    const own = paint.value === "own" && cells.colours;
-    tints.set([...(own ? rgb(cells.colours, cell) : hues[cell]), near ? 1 : own ? 0.6 : desk.row >= 0 || !beside ? 0.25 : 0.7], 4 * cell);
+    const own = paint.value === "own" && cells.colours, group = paint.value === "group";
+    tints.set([...(own ? rgb(cells.colours, cell) : group ? groupHue(cell) : hues[cell]), near ? 1 : own || group ? 0.6 : desk.row >= 0 || !beside ? 0.25 : 0.7], 4 * cell);
   }
   const size = (0.24 * data.spacing) ** 2;
   for (let row = 0; row < count; row++) {
     const body = cells.count + row;
     places.set([...desk.places.subarray(3 * row, 3 * row + 3), beside ? -0.5 : 0], 4 * body);
     forms.set([size, 0, 0, size, 0, size], 6 * body);
-    const clear = desk.row < 0 || row === desk.row || paint.value === "own";  // colours are to be compared
+    const clear = desk.row < 0 || row === desk.row || ["own", "group"].includes(paint.value);  // colours are to be compared
     tints.set([...tint(row), clear ? 1 : 0.55], 4 * body);
   }
   const ends = [], inks = [];
@@ -104,8 +105,10 @@ function travel() {
 
 function legendOf() {
   const good = { scale: "good", low: "≤ 30% sure", high: "sure" };
-  legend(document.getElementById("legend"), { ...(paint.value === "doubt" ? good : {}), items: [["settled", [0.45, 0.85, 0.55]]] });
+  const items = paint.value === "group" ? groupItems : paint.value === "own" ? [] : [["settled", [0.45, 0.85, 0.55]]];
+  legend(document.getElementById("legend"), { ...(paint.value === "doubt" ? good : {}), items });
 }
+if (!groupList.length) paint.querySelector("[value=group]").remove();
 for (const choice of [paint, apart]) choice.addEventListener("change", () => { drawScene(); legendOf(); });
 document.getElementById("reset").addEventListener("click", () => scene.reset());
 legendOf();

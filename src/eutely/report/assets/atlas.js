@@ -2,8 +2,6 @@
 "use strict";
 
 const hues = bodyColours(cells.names, cells.means);
-const groupList = [...new Set(cells.groups)].filter(Boolean).sort();
-const groupColour = Object.fromEntries(groupList.map((group, at) => [group, fromHex(GROUPS[at % GROUPS.length])]));
 
 function ends(values) {
   const known = Array.from(values).filter(Number.isFinite).sort((a, b) => a - b);
@@ -19,8 +17,8 @@ function byValue(values, scale, words, [low, high] = ends(values)) {
 const PAINTS = {
   name: () => ({ colours: hues, legend: { items: [] } }),
   group: () => ({
-    colours: cells.groups.map((group) => groupColour[group] || GREY),
-    legend: { items: [...groupList.map((group) => [group, groupColour[group]]), ["other", GREY]] },
+    colours: cells.names.map((_, cell) => groupHue(cell)),
+    legend: { items: groupItems },
   }),
   own: () => ({ colours: cells.names.map((_, cell) => rgb(cells.colours, cell)), legend: { items: [] } }),
   spread: () => byValue(cells.spread, "amount", (value) => `${round(value)} ${unit}`),
@@ -63,7 +61,9 @@ atlas.annotate = (ink, width, height) => {
   scaleBar(ink, atlas, height);
   if (atlas.scale * data.spacing > 30) labels(ink, atlas, everyCell, (cell) => (cell === state.cell ? "" : title(cell)),
     state.cell < 0 ? [] : [state.cell]);
-  if (state.cell >= 0) ring(ink, atlas, state.cell, title(state.cell));
+  if (state.cell < 0) return;
+  ring(ink, atlas, state.cell, title(state.cell));
+  document.getElementById("card").classList.toggle("left", atlas.where(state.cell).x > width / 2);  // covers it not
 };
 atlas.onHover = (cell, left, top) => {
   if (cell < 0) tip.hidden = true;

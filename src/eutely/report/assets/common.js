@@ -23,6 +23,12 @@ const cells = {
 };
 const unit = data.unit;
 
+// Groups of cells (ganglia, for instance), each with its colour.
+const groupList = [...new Set(cells.groups)].filter(Boolean).sort();
+const groupColour = Object.fromEntries(groupList.map((group, at) => [group, fromHex(GROUPS[at % GROUPS.length])]));
+const groupItems = [...groupList.map((group) => [group, groupColour[group]]), ["other", GREY]];
+const groupHue = (cell) => groupColour[cells.groups[cell]] || GREY;
+
 // Colour of a nucleus or a cell among packed ones.
 function rgb(colours, at) { return [0, 1, 2].map((k) => colours[3 * at + k] / 255); }
 const tip = document.getElementById("tip");

@@ -39,7 +39,7 @@ function drawSpecimen() {
   const dim = state.cell >= 0 || state.nucleus >= 0;
   const radius = (0.24 * data.spacing) ** 2;
   for (let cell = 0; cell < cells.count; cell++)
-    tints.set([...(how === "own" && cells.colours ? rgb(cells.colours, cell) : hues[cell]), cell === state.cell ? 1 : dim || !apart ? 0.25 : 0.7], 4 * cell);
+    tints.set([...(how === "own" && cells.colours ? rgb(cells.colours, cell) : how === "group" ? groupHue(cell) : hues[cell]), cell === state.cell ? 1 : dim || !apart ? 0.25 : 0.7], 4 * cell);
   for (let i = 0; i < count; i++) {
     const at = first + i, body = cells.count + i, cell = nuclei.cells[at], sure = sureness(at), truth = verdict(at);
     const place = [0, 1, 2].map((k) => data.low[k] + data.step[k] * nuclei.places[3 * at + k]);
@@ -47,6 +47,7 @@ function drawSpecimen() {
     forms.set([radius, 0, 0, radius, 0, radius], 6 * body);
     let colour = cell < 0 ? GREY : hues[cell];
     if (how === "own") colour = rgb(nuclei.own, at);
+    if (how === "group") colour = cell < 0 ? GREY : groupHue(cell);
     if (how === "confidence") colour = Number.isFinite(sure) ? blend("good", (sure - 0.3) / 0.7) : GREY;
     if (how === "truth") colour = !truth ? GREY : truth.right ? SCALES.good[4] : SCALES.good[0];
     const selected = cell >= 0 && cell === state.cell || at === state.nucleus;
@@ -129,6 +130,7 @@ function prepareSpecimen() {
   which.addEventListener("change", () => showSpecimen(+which.value));
   for (const id of ["nuclei-paint", "lines", "apart"]) document.getElementById(id).addEventListener("change", drawSpecimen);
   document.getElementById("specimen-reset").addEventListener("click", () => { select(-1); specimen.reset(); });
+  if (!groupList.length) document.querySelector("#nuclei-paint [value=group]")?.remove();
   if (!nuclei.own) document.querySelector("#nuclei-paint [value=own]")?.remove();
   if (!nuclei.truth) document.querySelector("#nuclei-paint [value=truth]").remove();
   const first = () => data.starts[state.specimen];
