@@ -3,10 +3,13 @@
     eutely demo -o demo && python docs/images/screens.py demo
 
 Needs Chromium and playwright; ``curate`` as second argument makes those of ``eutely curate``
-instead (needs eutely[curate]), ``napari`` that of the plugin (needs eutely[napari] and a screen,
-for example that of xvfb-run).
+instead (needs eutely[curate]), ``compare`` that of ``eutely compare``, of the example in
+docs/compare.md, and ``napari`` that of the plugin (needs eutely[napari] and a screen, for example
+that of xvfb-run).
 """
 
+import os
+import re
 import shutil
 import signal
 import subprocess
@@ -51,6 +54,36 @@ def report(demo: Path) -> None:
         browser.close()
 
 
+def compare(demo: Path) -> None:
+    """Take a picture of the page of the example of docs/compare.md."""
+    from playwright.sync_api import sync_playwright
+
+    place = demo / "compare"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    page_text = (HERE.parent / "compare.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```", page_text, re.M | re.S)
+    eutely("simulate", "-o", place / "worms", "--specimens", 10, "--cells", 80, "-q")
+    eutely("build", place / "worms", "-o", place / "run", "--supervised", "-q")
+    here = Path.cwd()
+    os.chdir(place)
+    for language, text in blocks[:3]:
+        if language == "python":
+            exec(compile(text, "compare.md", "exec"), {})
+        else:
+            eutely(*text.split()[1:])
+    os.chdir(here)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=SOFTWARE
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 1560})
+        page.goto((place / "compared" / "compare.html").resolve().as_uri())
+        page.wait_for_timeout(3000)
+        shoot(page, HERE / "compare.png")
+        browser.close()
+
+
 def curate(demo: Path) -> None:
     """Take pictures of a curation: a question, and what an answer changed."""
     from playwright.sync_api import sync_playwright
@@ -91,7 +124,7 @@ def curate(demo: Path) -> None:
         page.keyboard.press("1")
         page.locator("#changes table").wait_for()
         page.wait_for_timeout(1500)
-        shoot(page, HERE / "curate-changes.png", {"x": 970, "y": 50, "width": 430, "height": 640})
+        shoot(page, HERE / "curate-changes.png", {"x": 970, "y": 50, "width": 430, "height": 760})
         browser.close()
     server.send_signal(signal.SIGINT)
     server.wait()
@@ -123,7 +156,7 @@ def napari(demo: Path) -> None:
         options = ("--specimens", 1, "--seed", 1, "--format", "tif", "--voxel-size", 1.5)
         eutely("simulate", "-o", volumes, *options)
         eutely("annotate", demo / "named.h5", volumes, "-o", volumes / "named")
-    viewer = napari.Viewer(ndisplay=3, title="eutely")
+    viewer = napari.Viewer(title="eutely")
     viewer.window.resize(1280, 760)
     widget = Check(viewer)
     viewer.window.add_dock_widget(widget, name="Check names", area="right")
@@ -144,5 +177,7 @@ if __name__ == "__main__":
         napari(place)
     elif "curate" in sys.argv[2:]:
         curate(place)
+    elif "compare" in sys.argv[2:]:
+        compare(place)
     else:
         report(place)
