@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from eutely.curate.learn import PRIORS, lesson, shown_as_curated
 from numpy.typing import NDArray
 
 import eutely
@@ -39,7 +40,6 @@ from eutely.atlas import Atlas
 from eutely.cliques import UNMATCHED
 from eutely.curate.cohort import Cohort, moved
 from eutely.curate.experience import Experience
-from eutely.curate.learn import PRIORS, lesson, shown_as_curated
 from eutely.curate.placed import Placed
 from eutely.curate.queue import Known, questions
 from eutely.evaluation import comparable

@@ -50,7 +50,8 @@ class Posed:
     mirrored
         whether the poses are mirror images of the specimen.
     part
-        whether it shows a part of the body; then it has one pose, at the place of that part.
+        whether it shows a part of the body; then it has one pose, at the place of that part. None
+        where that is to be found out, in its one pose.
     other_hand
         probability that ``mirrored`` is wrong, relative to most specimens.
     """
@@ -60,7 +61,7 @@ class Posed:
     scores: Points
     stretch: tuple[float, float] = (1.0, 1.0)
     mirrored: bool = False
-    part: bool = False
+    part: bool | None = False
     other_hand: float = 0.0
 
     def __len__(self) -> int:
@@ -122,7 +123,7 @@ class Frame:
     @property
     def parts(self) -> tuple[bool, ...]:
         """For each specimen whether it shows a part of the body; () if none does."""
-        parts = tuple(posed.part for posed in self.specimens)
+        parts = tuple(bool(posed.part) for posed in self.specimens)
         return parts if any(parts) else ()
 
     def subset(self, numbers: Sequence[int]) -> Frame:

@@ -214,24 +214,6 @@ def test_read_only_refuses_and_bad_requests_are_refused(folder: Path) -> None:
     session.close()
 
 
-def test_an_atlas_learns_from_corrected_specimens(folder: Path) -> None:
-    session = Session(open_material(folder))
-    with pytest.raises(EutelyError, match="at least 2"):
-        session.learn()
-    for number in (0, 1):
-        cells = session.solve(number).nuclei.cells
-        session.correct(number, {row: int(cells[row]) for row in range(10)}, session.revision)
-    session.close()
-    again = Session(open_material(folder), learn=True)
-    assert again.lesson is not None
-    assert again.lesson.judged == 80
-    assert again.lesson.before == 1.0  # they were right before, which no shift can surpass
-    assert again.lesson.atlas is None
-    assert "2 specimens are curated" in overview(again, 0.99)["lesson"]
-    assert "stays as it was" in again.lesson.words()
-    assert again.close().startswith("0 changes saved")
-
-
 def test_slices_go_through_the_nucleus(folder: Path) -> None:
     import base64
 

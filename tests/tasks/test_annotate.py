@@ -11,13 +11,9 @@ import eutely
 from eutely.atlas import Atlas
 from eutely.config import resolve
 from eutely.evaluation import evaluation, score
-from eutely.fit.match import Fit
 from eutely.fit.model import model_of_atlas
-from eutely.fit.rates import Rates
 from eutely.frame import Posed
 from eutely.pose import anonymous, oriented, posed
-from eutely.series.shared import SERIES
-from eutely.series.together import completed
 from eutely.specimen import Specimen
 from eutely.tasks.annotate import fit_specimen
 
@@ -53,54 +49,6 @@ def test_a_single_specimen_gets_the_atlas_as_it_is(atlas: Atlas) -> None:
     (plain,) = eutely.annotate(atlas, alone, workers=1)
     (adapted,) = eutely.annotate(atlas, alone, adapt=True, workers=1)
     np.testing.assert_array_equal(plain.cells, adapted.cells)
-
-
-def without_the_front(atlas: Atlas) -> tuple[Atlas, list[Fit]]:
-    """An atlas without its outermost cell, as parts of the body show it; fits of whole bodies."""
-    order = np.argsort(atlas.means[:, 0])
-    kept = np.sort(order[:-1])
-    shown = np.full(len(atlas), float(atlas.specimens))
-    shown[order[-12:]] = 1.0
-    random = np.random.default_rng(0)
-    fits = []
-    for _ in range(SERIES):
-        places = atlas.means + random.normal(0, 0.3, atlas.means.shape)
-        scores = np.zeros(atlas.feature_means.shape)
-        fits.append(Fit(places, places, scores, kept.astype(np.int32), 0.0, Rates(0.0, 0.0)))
-    return replace(atlas, shown=shown).take(kept), fits
-
-
-def test_whole_specimens_show_the_end_cells_that_an_atlas_of_parts_lacks(atlas: Atlas) -> None:
-    parts, fits = without_the_front(atlas)
-    more = completed(parts, fits)
-    assert len(more) == len(parts) + 1
-    assert more.names[-1] == ""
-    tip = atlas.means[np.argmax(atlas.means[:, 0])]
-    np.testing.assert_allclose(more.means[-1], tip, atol=0.5)
-    assert more.often[-1] == atlas.specimens
-    # Not where all specimens show the whole body or that place, nor by few specimens or parts.
-    everywhere = np.full(len(parts), float(parts.specimens))
-    for shown in (np.zeros(0), everywhere):
-        whole = replace(parts, shown=shown)
-        assert completed(whole, fits) is whole
-    assert completed(parts, fits[1:]) is parts
-    half = np.where(np.arange(len(parts)) % 2, 1.0, 0.0)
-    assert completed(parts, [replace(fit, view=half) for fit in fits]) is parts
-
-
-def test_cells_that_a_series_adds_have_no_number_in_the_atlas(
-    atlas: Atlas, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts, fits = without_the_front(atlas)
-    more = completed(parts, fits)
-    monkeypatch.setattr("eutely.tasks.annotate.completed", lambda *_: more)
-    series = eutely.simulate(specimens=SERIES, cells=60, variation=0.5, seed=4, pose="none")
-    annotations = eutely.annotate(parts, series, workers=1)
-    tip = next(name for name in atlas.names if name not in parts.names)
-    for specimen, annotation in zip(series, annotations, strict=True):
-        assert annotation.cells.max() < len(parts)
-        assert all(cell < len(parts) for row in annotation.alternatives for cell, _ in row)
-        assert annotation.cells[(specimen.names or ()).index(tip)] == -1
 
 
 def pushed(specimen: Specimen, seed: int, series: str = "", sign: float = 1.0) -> Specimen:

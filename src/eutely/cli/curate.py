@@ -64,10 +64,6 @@ def curate(
     author: Annotated[
         str, typer.Option("--author", metavar="NAME", help="Written beside each correction.")
     ] = "",
-    learn: Annotated[
-        bool,
-        typer.Option("--learn", help="First shift the atlas to the specimens corrected so far."),
-    ] = False,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Show everything, change nothing.")
     ] = False,
@@ -175,7 +171,7 @@ def curate(
                 material = replace(material, files=files)
                 if new or not read_only:
                     write_files(folder, files)
-            return Session(material, author=author, read_only=read_only, learn=learn)
+            return Session(material, author=author, read_only=read_only)
 
         _serve(desk, application(desk, hosts), sock, begin, address, browser=not no_browser)
 

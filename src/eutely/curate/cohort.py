@@ -16,7 +16,7 @@ from eutely.fit.model import Model, model_of_atlas
 from eutely.geometry import folds
 from eutely.origin import origin_of
 from eutely.results import Shown
-from eutely.series.shared import FOLDS, PRIOR, SERIES, shifted
+from eutely.series.shared import FOLDS, SERIES, shifted
 from eutely.specimen import Specimen
 
 
@@ -38,15 +38,13 @@ class Cohort:
         atlas: Atlas,
         shown: Sequence[Shown],
         specimens: Mapping[str, Specimen] | None = None,
-        *,
-        series: bool | None = None,
     ) -> None:
         self.atlas = atlas
         self.shown = tuple(shown)
         self.specimens = dict(specimens or {})
         self.number = {one.name: number for number, one in enumerate(self.shown)}
         # As `annotate` does: specimens of one series show each other where their cells are.
-        self._series = len(self.shown) >= SERIES if series is None else series
+        self._series = len(self.shown) >= SERIES
         self._fold = folds(len(self.shown), FOLDS)
         self._models: dict[tuple[int, str], Model] = {}
         self._placed: dict[str, Placed] = {}
@@ -87,9 +85,8 @@ def moved(
     atlas: Atlas,
     shown: Sequence[Shown],
     specimens: Mapping[str, Specimen],
-    prior: float = PRIOR,
 ) -> Atlas:
-    """Return an atlas, which counts for ``prior`` specimens, shifted to annotated specimens."""
+    """Return an atlas shifted to annotated specimens."""
     places = [by_cell(atlas, one.cells, one.positions) for one in shown]
     unknown = np.full((len(atlas), len(atlas.features)), np.nan)
     values = [
@@ -98,7 +95,7 @@ def moved(
         else unknown
         for one in shown
     ]
-    return shifted(atlas, np.stack(places), np.stack(values), prior) if shown else atlas
+    return shifted(atlas, np.stack(places), np.stack(values)) if shown else atlas
 
 
 def by_cell(

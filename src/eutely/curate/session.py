@@ -17,7 +17,6 @@ from eutely.curate.cohort import Cohort
 from eutely.curate.experience import Experience, doubts
 from eutely.curate.folder import PINS, Material, annotation_of, tables_agree, write_results
 from eutely.curate.history import ConflictError, Edit, History, Log, Pin, in_words
-from eutely.curate.learn import Lesson, lesson
 from eutely.curate.placed import Placed
 from eutely.curate.queue import Known, Question, questions
 from eutely.errors import EutelyError
@@ -76,8 +75,6 @@ class Session:
         written beside each correction.
     read_only
         refuse corrections.
-    learn
-        first shift the atlas to the specimens that have corrections.
 
     Attributes
     ----------
@@ -91,13 +88,11 @@ class Session:
         *,
         author: str = "",
         read_only: bool = False,
-        learn: bool = False,
     ) -> None:
         self.material = material
         self.author = author
         self.read_only = read_only
         self.saved = 0
-        self.lesson: Lesson | None = None
         self.cohort = Cohort(material.atlas, material.shown, material.specimens)
         self.cases = [Case(shown) for shown in material.shown]
         self.lock = threading.RLock()
@@ -114,15 +109,9 @@ class Session:
         self.catch_up()
         if not author:  # who goes on with a folder is, unless said, who corrected it last
             self.author = next((row.author for row in reversed(self.log.changes) if row.author), "")
-        if learn:
-            self.learn()
         for number, case in enumerate(self.cases):
             if case.history.pins:
                 self._idle.submit(self._count, number)
-
-    @property
-    def _learned(self) -> bool:
-        return self.lesson is not None and self.lesson.atlas is not None
 
     @property
     def revision(self) -> int:
@@ -321,24 +310,11 @@ class Session:
         with self.lock:
             self._counted[number] = revision, counted
 
-    def learn(self) -> Lesson:
-        """Shift the atlas to the specimens with corrections, if that helps; match all by it."""
-        numbers = [number for number, case in enumerate(self.cases) if case.history.pins]
-        self.lesson = lesson(self.cohort, [self.solve(number) for number in numbers])
-        if self.lesson.atlas is not None:
-            self.cohort = Cohort(
-                self.lesson.atlas, self.cohort.shown, self.cohort.specimens, series=False
-            )
-            with self.lock:
-                for case in self.cases:
-                    case.placed, case.before, case.solved, case.asked = None, None, -1, -1
-        return self.lesson
-
     def current(self) -> list[Shown]:
         """Return all specimens as they are now; those without corrections as annotated."""
         result = []
         for number, case in enumerate(self.cases):
-            if not case.history.pins and not self._learned:
+            if not case.history.pins:
                 result.append(case.shown)
                 continue
             placed = self.solve(number)
@@ -383,7 +359,7 @@ class Session:
         changes = "1 change" if self.saved == 1 else f"{self.saved} changes"
         settled = "1 nucleus is" if pins == 1 else f"{pins} nuclei are"
         line = f"{changes} saved in {self.log.path} ({settled} settled)"
-        if not self.saved and not self._learned and tables_agree(self.material, self.log.path):
+        if not self.saved and tables_agree(self.material, self.log.path):
             return line
         if self.material.kind == "build":
             return f"{line}; eutely build with the same inputs uses them"

@@ -44,7 +44,6 @@ def _overview(session: Session, until: float) -> dict[str, Any]:
         "readOnly": session.read_only,
         "author": session.author,
         "folder": session.material.path.name,
-        "lesson": session.lesson.words() if session.lesson else "",
     }
 
 

@@ -98,20 +98,6 @@ class Fit:
         cells[self.nuclei[matched]] = matched
         return cells
 
-    def among(self, count: int) -> Fit:
-        """Return the fit to the first ``count`` cells; further ones have no nucleus yet."""
-        further = max(count - len(self.nuclei), 0)
-        nuclei = np.pad(self.nuclei[:count], (0, further), constant_values=UNMATCHED)
-        view = None if self.view is None else np.pad(self.view[:count], (0, further))
-        if further:  # neither expected nor likely anywhere, before it is matched
-            return replace(self, nuclei=nuclei, view=view, expected=None, shares=None)
-        expected = None if self.expected is None else self.expected[:count]
-        shares = self.shares
-        if shares is not None:
-            end = shares.starts[count]
-            shares = Shares(shares.starts[: count + 1], shares.points[:end], shares.values[:end])
-        return replace(self, nuclei=nuclei, view=view, expected=expected, shares=shares)
-
 
 Term = Callable[[Model, Fit], PairCosts | None]
 """A part of the cost of a nucleus being a cell, besides that of its place.

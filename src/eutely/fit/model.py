@@ -83,18 +83,6 @@ class Model(NamedTuple):
         wide = self.body.spacing**2 * np.eye(3)
         return centres_of(np.broadcast_to(wide, (len(self.means), 3, 3)))
 
-    def among(self, cells: NDArray[np.intp]) -> Model:
-        """Return the model of some cells, each by itself."""
-        none = np.zeros((len(cells), 0), np.int32), np.zeros((len(cells), 0, 3, 3))
-        centres = Centres(*(values[cells] for values in self.centres))
-        presence = self.background.presence[cells]
-        return self._replace(
-            field=Field(self.means[cells], *none, centres),
-            centres=centres,
-            background=self.background._replace(presence=presence),
-            features=self.features[cells],
-        )
-
     def loosened(self, error: float) -> Model:
         """Return the model for a specimen with such an error in the coordinates of its nuclei."""
         if not error:

@@ -21,18 +21,13 @@ from eutely.fit.model import Model
 from eutely.fit.propose import propose
 from eutely.fit.refit import FEWEST_MATCHES, refitted
 from eutely.fit.scan import Landscape, landscape
-from eutely.fit.warp import from_matches, warp_part, warp_pose
+from eutely.fit.warp import from_matches, warp_whole_or_part
 from eutely.frame import Points, Posed
-from eutely.geometry import between_ends
 from eutely.specimen import UNMATCHED
 
 LAG = (600.0, 90.0)
 """Log-likelihood by which the best and the second fit of a handedness may be behind the best of all
 to be matched jointly: each cell by itself, fits that win in the end are up to 320 behind."""
-
-OUTSIDE = (4.0, 40.0)
-"""Cells beyond the ends of a specimen from which it may show a part of the body, and up to which
-it may be the whole body."""
 
 NEGLIGIBLE = 1e-4
 """Probability below which a cell is not listed as an alternative."""
@@ -157,10 +152,6 @@ class Posterior:
         found = posterior_of(model, self.points, fits, self.prior, pins)
         return replace(found, mirrored_by=self.mirrored_by)
 
-    def among(self, count: int) -> Posterior:
-        """Return the posterior with fits to the first ``count`` cells, see `Fit.among`."""
-        return replace(self, fits=tuple(fit.among(count) for fit in self.fits))
-
     def beside(self, other: Posterior) -> Posterior:
         """Return this posterior, and what another one says about the other handedness."""
         others = np.flatnonzero(other.hands != self.mirrored)
@@ -210,7 +201,7 @@ def warped(
     fits = [
         fit
         for hypothesis in propose(target.cells, model, specimen, prior)
-        for fit in _fits(model, hypothesis(points), specimen.scores, pins)
+        for fit in warp_whole_or_part(model, hypothesis(points), specimen.scores, pins)
     ]
     found = _likeliest([(fit, _log(model, fit, points, prior)) for fit in fits], points)
     if len(prior.hands) > 1:
@@ -239,18 +230,6 @@ def _log(model: Model, fit: Fit, points: Points, prior: Prior) -> float:
     """Return the logarithm of the probability of a fit, up to a constant."""
     matrix = least_squares(points, fit.posed)[0]
     return evidence(model, fit, points) / WITNESS + prior.log(matrix)
-
-
-def _fits(model: Model, posed: Points, scores: Points, pins: Pins) -> list[Fit]:
-    """Return the fits of a specimen that lies so: as the whole body, as a part of it, or both."""
-    presence = model.background.presence
-    outside = float(presence @ (1 - between_ends(model.means, posed, model.body.spacing)))
-    fits = []
-    if outside < OUTSIDE[1]:
-        fits.append(warp_pose(model, posed, scores, pins))
-    if outside > OUTSIDE[0]:
-        fits.append(warp_part(model, posed, scores, pins))
-    return fits
 
 
 def _likeliest(found: list[tuple[Fit, float]], points: Points) -> list[tuple[Fit, float]]:

@@ -11,7 +11,7 @@ from eutely.candidates import PairCosts
 from eutely.fit.evidence import evidence
 from eutely.fit.match import Fit, Pins, match_jointly
 from eutely.fit.model import Model
-from eutely.fit.warp import warp_part, warp_pose
+from eutely.fit.warp import warp_part, warp_pose, warp_whole_or_part
 from eutely.frame import Points, Posed
 from eutely.solver.meanfield import settle
 from eutely.solver.softassign import Rules, soft_assign
@@ -24,8 +24,13 @@ GAIN, MOST_TIMES = 5.0, 4
 
 
 def place_standing(model: Model, specimen: Posed) -> Fit:
-    """Fit a specimen whose first pose is right, whichever part of the body it shows."""
-    return match_jointly(model, match_standing(model, specimen), probabilities=True)
+    """Fit a specimen whose pose is right; where not known, find whether it shows a part."""
+    if specimen.part is not None:
+        return match_jointly(model, match_standing(model, specimen), probabilities=True)
+    points = specimen.unstretched()
+    found = warp_whole_or_part(model, specimen.poses[0], specimen.scores, None)
+    fits = [match_jointly(model, fit, probabilities=True) for fit in found]
+    return max(fits, key=lambda fit: evidence(model, fit, points))
 
 
 def match_standing(model: Model, specimen: Posed) -> Fit:

@@ -17,6 +17,7 @@ from eutely.candidates import PairCosts
 from eutely.fit.match import REFITS, Fit, Pins, error_of, feature_term, in_view, term_costs
 from eutely.fit.model import Model
 from eutely.frame import Points
+from eutely.geometry import between_ends
 from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules, centres_of, mean_places, soft_assign
 
@@ -30,6 +31,9 @@ warp. So it is warped roughly at first, by so many nuclei and cells: every k-th.
 ROUGH, STEPS = 2.0, 8
 """Width of a cell in that rough warp, in typical distances of neighbours, and number of fits."""
 
+OUTSIDE = (4.0, 40.0)
+"""Cells beyond the ends of a specimen from which it may show a part of the body, and up to which
+it may be the whole body."""
 
 PART_ROUNDS = 2
 """Times that a part is warped by what is in view."""
@@ -137,6 +141,18 @@ def warp_part(
         fit = warp_pose(seen, posed, scores, pins, extra)
         nuclei, warped = fit.nuclei, fit.warped
     return replace(fit, view=in_view(model, nuclei, warped))
+
+
+def warp_whole_or_part(model: Model, posed: Points, scores: Points, pins: Pins) -> list[Fit]:
+    """Warp one pose as that of the whole body, of a part of it, or both."""
+    presence = model.background.presence
+    outside = float(presence @ (1 - between_ends(model.means, posed, model.body.spacing)))
+    fits = []
+    if outside < OUTSIDE[1]:
+        fits.append(warp_pose(model, posed, scores, pins))
+    if outside > OUTSIDE[0]:
+        fits.append(warp_part(model, posed, scores, pins))
+    return fits
 
 
 def from_matches(model: Model, fit: Fit, points: Points, pins: Pins) -> Fit:

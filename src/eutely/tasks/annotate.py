@@ -18,18 +18,17 @@ from eutely.errors import AtlasError, EutelyError
 from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.features import features_told
 from eutely.fit.hypothesis import Prior
-from eutely.fit.match import Fit, match_jointly
+from eutely.fit.match import Fit
 from eutely.fit.mirror import ASYMMETRIC, MIRROR, asymmetry
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.posterior import Posterior, Target, place
 from eutely.fit.quadratic import place_by_offsets
-from eutely.fit.refit import match_standing, place_again
+from eutely.fit.refit import place_again, place_standing
 from eutely.frame import Points, Posed, canonical_order
 from eutely.geometry import folds, spacing
 from eutely.origin import groups_of, origin_of
 from eutely.pose import Oriented, anonymous, oriented, posed, strays
 from eutely.series.shared import FOLDS, SERIES, by_cell, gain, settle_hands, shifted
-from eutely.series.together import completed, is_whole, matched_together, outnumber
 from eutely.specimen import MICROMETRE, UNKNOWN, UNMATCHED, Specimen
 from eutely.tasks import inputs
 from eutely.tasks.first_look import looked_at
@@ -160,9 +159,7 @@ def annotate(
         done = len(tasks)
         for group in shifts:
             own = _of_origin(atlas, origins[group[0]])
-            own = _fit_ends(own, tasks, results, group, executor)
-            alike = _fit_series(own, tasks, results, group, executor, always=bool(adapt))
-            _fit_together(own, tasks, results, group, alike, executor)
+            _fit_series(own, tasks, results, group, executor, always=bool(adapt))
             done += len(group)
             progress("matching", done, total, "by the series")
     annotations = {
@@ -214,8 +211,6 @@ def _annotation(
     atlas: Atlas, specimen: Specimen, result: Posterior, order: NDArray[np.intp]
 ) -> Annotation:
     """Return the annotation of a specimen; strays, which ``order`` (k,) lacks, have no cell."""
-    # Cells that a series added have no number in the atlas.
-    result = result.among(len(atlas))
     nuclei = result.nucleus_cells()
     if len(order) < len(specimen):
         nuclei, order = _with_strays(nuclei, specimen, order)
@@ -253,7 +248,7 @@ def _with_strays(
 def fit_specimen(atlas: Atlas, model: Model, specimen: Posed) -> Fit:
     """Match a specimen whose poses are right with an atlas, by the model that the atlas is of."""
     if atlas.model == "joint":
-        return match_jointly(model, match_standing(model, specimen), probabilities=True)
+        return place_standing(model, specimen)
     return place_by_offsets(atlas, specimen)
 
 
@@ -313,24 +308,6 @@ def _fit_again(atlas: Atlas, model: Model, item: tuple[Posterior, Task]) -> Post
     return _by_offsets(atlas, placed, result.points)
 
 
-def _fit_ends(
-    atlas: Atlas,
-    tasks: Sequence[Task],
-    results: list[Posterior],
-    group: Sequence[int],
-    executor: Executor,
-) -> Atlas:
-    """Fit a series again with the cells that the atlas lacks; return the atlas with them."""
-    more = completed(atlas, [results[number].fit for number in group])
-    if len(more) > len(atlas):
-        log.info("%d cells that the atlas lacks at the ends of the body", len(more) - len(atlas))
-        items = [(results[number].among(len(more)), tasks[number]) for number in group]
-        fits = executor.map(_fit_again, items, shared=(more, model_of_atlas(more)))
-        for number, result in zip(group, fits, strict=True):
-            results[number] = result
-    return more
-
-
 def _fit_series(
     atlas: Atlas,
     tasks: Sequence[Task],
@@ -339,14 +316,13 @@ def _fit_series(
     executor: Executor,
     *,
     always: bool,
-) -> set[int]:
+) -> None:
     """Fit specimens of one series by the atlas shifted to where the others have its cells.
 
     Other hands, media or microscopes move cells systematically. Unless it is to be done ``always``,
     a specimen keeps its fit where the shift, which others show, makes it less likely: then it is of
-    another series. Returns those that were fitted again.
+    another series.
     """
-    alike = set()
     before = [results[number] for number in group]
     places = np.stack([by_cell(result.fit, result.fit.warped) for result in before])
     scores = np.stack([by_cell(result.fit, result.fit.scores) for result in before])
@@ -364,37 +340,3 @@ def _fit_series(
         fits = executor.map(_fit_again, items, shared=(moved, by_series))
         for at, result in zip(inside, fits, strict=True):
             results[group[at]] = result
-            alike.add(group[at])
-    return alike
-
-
-def _fit_together(
-    atlas: Atlas,
-    tasks: Sequence[Task],
-    results: list[Posterior],
-    group: Sequence[int],
-    alike: set[int],
-    executor: Executor,
-) -> None:
-    """Fit whole specimens of a series by each other, where an atlas of parts knows less than they.
-
-    Cells that are split again are others in all specimens, so most of them must be likelier, held
-    out. A specimen keeps its fit where it has pins, or would not be placed any more, or is neither
-    likelier nor among those ``alike`` by `_fit_series`: then it is of another series.
-    """
-    whole = [number for number in group if is_whole(results[number])]
-    before = [results[number] for number in whole]
-    if not outnumber(atlas, before):
-        return
-    after = matched_together(atlas, before, executor)
-    gains = np.array(
-        [
-            (new.support or 0.0) - (old.support or 0.0)
-            for old, new in zip(before, after, strict=True)
-        ]
-    )
-    if np.median(gains) <= 0:
-        return
-    for number, result, gained in zip(whole, after, gains.tolist(), strict=True):
-        if is_whole(result) and tasks[number].pins is None and (gained > 0 or number in alike):
-            results[number] = result

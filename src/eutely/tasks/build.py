@@ -286,10 +286,10 @@ def _built(
 
 
 def _standing(frame: Frame, cells: Cells) -> Frame:
-    """Return the frame with each specimen in the pose that its cells were found in."""
+    """Return the frame with each specimen in the pose of its cells; it may show any part."""
     rows = zip(frame.specimens, cells.posed, strict=True)
-    specimens = tuple(Posed((points,), one.radii, one.scores) for one, points in rows)
-    return replace(frame, specimens=specimens)
+    standing = tuple(Posed((points,), one.radii, one.scores, part=None) for one, points in rows)
+    return replace(frame, specimens=standing)
 
 
 @contextmanager

@@ -88,7 +88,7 @@ function drawHeader() {
 }
 
 function drawOverview() {
-  const { specimens, lesson, readOnly } = desk.overview;
+  const { specimens, readOnly } = desk.overview;
   const options = specimens.map(({ name, right, pins }, number) => {
     const option = element("option", `${name} · ${percent(right)}${pins ? ` · ${pins} settled` : ""}`);
     option.value = number;
@@ -96,9 +96,6 @@ function drawOverview() {
   });
   which.replaceChildren(...options);
   if (desk.open) which.value = desk.open.number;
-  const place = document.getElementById("lesson");
-  place.hidden = !lesson;
-  place.textContent = lesson;
   document.body.classList.toggle("read-only", readOnly);
 }
 

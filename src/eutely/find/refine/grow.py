@@ -1,7 +1,4 @@
-"""Which cells there are: common nuclei without a cell become one, rare cells are removed.
-
-Two cells that no specimen has both of become one, see `eutely.find.refine.merge`.
-"""
+"""Which cells there are: common nuclei without a cell become one, rare cells are removed."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from scipy.spatial import KDTree
 from eutely.cells import Cells
 from eutely.config.model import Estimate, Refine
 from eutely.estimate import robust_gaussians
-from eutely.find.refine.merge import merged
 from eutely.geometry import median_places
 from eutely.solver.softassign import centres_of
 from eutely.specimen import UNMATCHED
@@ -29,8 +25,8 @@ SHIFTS = 3
 
 
 def settled(cells: Cells, refine: Refine, estimate: Estimate) -> Cells:
-    """Remove cells that few specimens have, unite split ones, and add those that many have."""
-    fewer = merged(pruned(cells, refine.rare), estimate)
+    """Remove cells that few specimens have, and add those that many have."""
+    fewer = pruned(cells, refine.rare)
     more = grown(fewer, estimate, refine.common)
     removed, new = cells.count - fewer.count, more.count - fewer.count
     if removed or new:
