@@ -20,6 +20,7 @@ from eutely.io.atlas import read_atlas
 from eutely.simulation import body_plan
 from eutely.specimen import UNKNOWN, Specimen
 from eutely.tasks.build import Built
+from toy_animals import window
 
 CELLS = 60
 SETTINGS: Config = resolve(
@@ -148,6 +149,15 @@ def test_names_become_the_cells_of_a_supervised_atlas(tmp_path: Path) -> None:
     assert eutely.evaluate(built.atlas, cohort(3, seed=5), workers=1).mean > 0.9
     with pytest.raises(EutelyError, match="column 'name'"):
         eutely.build([one.without_names() for one in train], supervised=True, workers=1)
+
+
+def test_a_named_part_of_the_body_is_no_stranger() -> None:
+    """Names do not say that a specimen shows a part; how its nuclei lie does."""
+    whole = eutely.simulate(specimens=9, cells=150, variation=0.5, pose="none")
+    parts = [window(one, 0.0, 0.45) for one in whole[:3]]
+    built = eutely.build([*parts, *whole[3:]], supervised=True, workers=1)
+    assert not built.outliers
+    assert all(fit.placed is not None and fit.placed > 0.8 for fit in built.fits)
 
 
 def test_a_stranger_is_flagged_and_not_fatal(caplog: pytest.LogCaptureFixture) -> None:

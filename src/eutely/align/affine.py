@@ -22,6 +22,11 @@ def least_squares(points: NDArray[np.float64], targets: NDArray[np.float64]) -> 
     return np.ascontiguousarray(solution[:3].T), solution[3]
 
 
+def growth(points: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
+    """Return the logarithm of the volume of targets (n, 3), relative to that of points."""
+    return float(np.log(max(abs(np.linalg.det(least_squares(points, targets)[0])), 1e-12)))
+
+
 def fit_affine(
     points: NDArray[np.float64],
     targets: NDArray[np.float64],

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import digamma, expit
 
+from eutely.align.affine import growth
 from eutely.candidates import Candidates
 from eutely.costs.near import FREE
 from eutely.fit.match import Fit, Pins, feature_term
@@ -80,7 +81,7 @@ def log_likelihood(model: Model, fit: Fit, points: Points) -> float:
         costs = costs + np.log(_own_shares(fit))
     total = costs.sum() - np.log(present[cells]).sum() - np.log1p(-present[fit.nuclei < 0]).sum()
     total -= (len(points) - len(cells)) * (np.log(START) + model.background.density)
-    return float(len(points) * _growth(points, fit.warped) - total)
+    return float(len(points) * growth(points, fit.warped) - total)
 
 
 def _own_shares(fit: Fit) -> NDArray[np.float64]:
@@ -110,7 +111,7 @@ def support(model: Model, fit: Fit, points: Points) -> float:
     in the body. Specimens at their right places have 0 to 4, random points and other organisms -1.4
     or less. Parameters: see `evidence`.
     """
-    chance = len(points) * (model.background.density + _growth(points, fit.warped))
+    chance = len(points) * (model.background.density + growth(points, fit.warped))
     return (log_likelihood(model, fit, points) - chance) / len(points)
 
 
@@ -170,10 +171,3 @@ def _unusual(model: Model, fit: Fit) -> NDArray[np.float64]:
 def is_mirrored(points: Points, places: Points) -> bool:
     """Return whether nuclei (n, 3) are a mirror image of their places (n, 3) in an atlas."""
     return bool(np.linalg.det((points - points.mean(axis=0)).T @ places) < 0)
-
-
-def _growth(points: Points, places: Points) -> float:
-    """Return the logarithm of the volume of a specimen in an atlas, relative to its own."""
-    design = np.column_stack([points, np.ones(len(points))])
-    matrix = np.linalg.lstsq(design, places, rcond=None)[0][:3]
-    return float(np.log(max(abs(np.linalg.det(matrix)), 1e-12)))

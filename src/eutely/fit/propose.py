@@ -12,12 +12,15 @@ widths of the mixture. What is too far behind to become the best is left out at 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.align.affine import growth
+from eutely.align.warp import fit_warp
 from eutely.features import rank_costs
 from eutely.fit.hypothesis import FARTHEST, WITNESS, Hypothesis, Prior
 from eutely.fit.model import Model
@@ -30,14 +33,17 @@ SAMPLE = 200
 """Nuclei to which they are fitted, at most."""
 
 WIDTHS = ((0.9, 3), (0.7, 3))
-"""Widths of the mixture in typical distances of neighbours, and fits at each."""
+"""Widths of the mixture in typical distances of neighbours, and fits of a map at each."""
 
-KEPT = (16, 6, 3)
-"""Hypotheses of each handedness that are fitted at each width, at most."""
+WARPED = ((0.7, 2), (0.5, 2))
+"""The same of warps, by which maps are compared in the end."""
 
-BEHIND = (150.0, 110.0, 90.0)
-"""Log-likelihood by which a hypothesis may be behind the best before the fits of each width: ten
-`WITNESS` and less, odds of 20,000 and less."""
+KEPT = (16, 16, 16, 3)
+"""Hypotheses of each handedness that are kept before each of these stages and at last, at most."""
+
+BEHIND = (150.0, 110.0, 110.0, 150.0)
+"""Log-likelihood by which a hypothesis may be behind the best there: odds of a few million and
+less, by `WITNESS`."""
 
 WINDOWS = 20
 """Pieces of the body by which it is told which cells a specimen shows, to compare features."""
@@ -72,9 +78,10 @@ def propose(cells: Landscape, model: Model, specimen: Posed, prior: Prior) -> li
     every = -(-len(points) // SAMPLE)
     some = np.argsort(points[:, 0], kind="stable")[::every]
     sample = _Sample(points[some], specimen.scores[some], len(points), {})
-    for (width, fits), kept, behind in zip(WIDTHS, KEPT[:-1], BEHIND[:-1], strict=True):
+    stages: list[Stage] = [*(partial(_fitted, step=step) for step in WIDTHS), _warped]
+    for stage, kept, behind in zip(stages, KEPT, BEHIND, strict=False):
         close = _close(found, behind, kept, points[some], model.body.spacing)
-        found = [_fitted(cells, model, sample, one, (width, fits)) for one in close]
+        found = [stage(cells, model, sample, one) for one in close]
     return _close(found, BEHIND[-1], KEPT[-1], points[some], model.body.spacing)
 
 
@@ -123,6 +130,10 @@ class _Sample(NamedTuple):
     costs: dict[tuple[int, int], NDArray[np.float64]]
 
 
+Stage = Callable[[Landscape, Model, _Sample, Hypothesis], Hypothesis]
+"""Cells, an atlas, a specimen and a hypothesis -> the hypothesis with another map or score."""
+
+
 def _fitted(
     cells: Landscape,
     model: Model,
@@ -142,6 +153,24 @@ def _fitted(
     _, _, total = _mixed(cells, model, posed, sample.total, variance, costs)
     growth = np.log(abs(np.linalg.det(hypothesis.matrix)))
     score = min(sample.total, MOST) * (total / len(points) + growth)
+    known = WITNESS * float(hypothesis.scale.log(hypothesis.matrix[None])[0])
+    return hypothesis._replace(score=float(score + known))
+
+
+def _warped(cells: Landscape, model: Model, sample: _Sample, hypothesis: Hypothesis) -> Hypothesis:
+    """Score a hypothesis by how well nuclei fit the cells once they are warped to them.
+
+    A bent or twisted specimen lies far off its cells by any map.
+    """
+    posed = warped = hypothesis(sample.points)
+    costs = _feature_costs(cells, model, sample, posed)
+    for width, fits in WARPED:
+        variance = (width * model.body.spacing) ** 2
+        for _ in range(fits):
+            targets, weights, _ = _mixed(cells, model, warped, sample.total, variance, costs)
+            warped = fit_warp(posed, targets, weights, model.goal.span)(posed)
+    _, _, total = _mixed(cells, model, warped, sample.total, variance, costs)
+    score = min(sample.total, MOST) * (total / len(posed) + growth(sample.points, warped))
     known = WITNESS * float(hypothesis.scale.log(hypothesis.matrix[None])[0])
     return hypothesis._replace(score=float(score + known))
 

@@ -19,8 +19,9 @@ from eutely.solver.softassign import Rules, soft_assign
 FEWEST_MATCHES = 12
 """Matches from which a specimen is posed again by them."""
 
-GAIN, MOST_TIMES = 5.0, 4
-"""Log-likelihood that a pose by its own matches must gain to go on, and such poses at most."""
+MOVED, MOST_TIMES = 0.5, 4
+"""Typical distances of neighbours by which a pose by its own matches must move some nucleus, or
+else the warp has done it already; and such poses at most."""
 
 
 def place_standing(model: Model, specimen: Posed) -> Fit:
@@ -64,13 +65,15 @@ def refitted(model: Model, fit: Fit, points: Points, pins: Pins = None) -> Fit:
         if len(cells) < FEWEST_MATCHES:
             break
         matrix, shift = least_squares(points[fit.nuclei[cells]], model.means[cells])
-        again = place_again(model, replace(fit, warped=points @ matrix.T + shift), pins)
+        posed = points @ matrix.T + shift
+        moved = np.linalg.norm(posed - fit.posed, axis=1).max()
+        if moved < MOVED * model.body.spacing:
+            break
+        again = place_again(model, replace(fit, warped=posed), pins)
         now = evidence(model, again, points)
         if now <= reached:
             break
-        fit, gained, reached = again, now - reached, now
-        if gained < GAIN:
-            break
+        fit, reached = again, now
     return fit
 
 

@@ -263,7 +263,6 @@ def _built(
         mirrored = [is_mirrored(specimen.unstretched(), places) for specimen, places in rows]
         frame = _standing(frame, cells)
     atlas = with_origins(atlas, cells, frame.origins, mirrored)
-    shown = cells.shown() if frame.parts else None
     fits = tuple(
         replace(
             annotation(
@@ -271,7 +270,7 @@ def _built(
             ),
             mirrored=mirrored[number],
             other_hand=frame.specimens[number].other_hand,
-            view=shown[number] if shown is not None and frame.parts[number] else None,
+            view=held_out.view,
             support=held_out.support,
             placed=held_out.placed,
         )
@@ -341,8 +340,9 @@ class HeldOut(NamedTuple):
     """A specimen by an atlas of others; see `Annotation`. None by an atlas of ``offsets``."""
 
     nuclei: NucleusCells
-    support: float | None
-    placed: float | None
+    support: float | None = None
+    placed: float | None = None
+    view: NDArray[np.float64] | None = None
 
 
 @step("costs", "refine.folds", "estimate", "atlas", "realign.scale")
@@ -392,8 +392,8 @@ def _fit(
     fit = fit_specimen(atlas, model, specimen)
     fits, weights = both_hands(fit, images, specimen.other_hand)
     if atlas.model != "joint":
-        return HeldOut(nucleus_cells(fits, weights, alternatives=ALTERNATIVES), None, None)
+        return HeldOut(nucleus_cells(fits, weights, alternatives=ALTERNATIVES))
     points = specimen.unstretched()
     trusted = trust(model, fit, points)
     nuclei = nucleus_cells(fits, weights, trusted, ALTERNATIVES)
-    return HeldOut(nuclei, support(model, fit, points), float(trusted.mean()))
+    return HeldOut(nuclei, support(model, fit, points), float(trusted.mean()), fit.part)
