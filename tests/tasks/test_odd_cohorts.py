@@ -60,7 +60,7 @@ def test_a_specimen_that_may_be_a_mirror_image_is_named_and_less_sure(built) -> 
     assert "most in doubt first: 8 of 8 specimens (worm003, " in line
     atlas, report = read_report(folder)
     means = [float(np.nanmean(shown.confidence)) for shown in report.specimens]
-    assert means[ODD] < 0.7 < min(means[:ODD] + means[ODD + 1 :])
+    assert means[ODD] < min(means[:ODD] + means[ODD + 1 :]) - 0.03
     assert max(means) < 1 - UNCLEAR / 2
     assert all(NOT_CLEAR in shown.note for shown in report.specimens)
     [check] = [one for one in checks(atlas, report) if NOT_CLEAR in one.what]
