@@ -30,6 +30,7 @@ from eutely.specimen import MICROMETRE
 from figures import Figures, keep
 from neuropal import Head, atlas_of, splits, undeclared
 from neuropal import heads as all_heads
+from robustness import USUAL, degraded
 from views import changed, turned, window
 from worms import DATA, worms
 
@@ -102,9 +103,16 @@ def worm_ends(*, test: bool) -> Iterator[Case]:
 
 
 def worms_as(kind: str) -> Iterator[Case]:
-    """Yield other train worms changed in one way, see `views`."""
-    for number, worm in enumerate(worm_split()[1][:MOST]):
-        yield Case(worm_atlas(), *changed(worm, kind, number))
+    """Yield test worms changed in one way, see `views`."""
+    ranked = sorted(worms("test2"), key=lambda one: one.name)
+    for number, worm in enumerate(ranked if kind in ("as they are", "mirrored") else ranked[:MOST]):
+        yield Case(worm_atlas(every=True), *changed(worm, kind, number))
+
+
+def worms_with_errors() -> Iterator[Case]:
+    """Yield test worms in any pose with lost, spurious and misplaced nuclei, see `robustness`."""
+    for worm in degraded("test2", 101, MOST, **USUAL):
+        yield Case(worm_atlas(every=True), worm)
 
 
 def scored_heads(*, declared: bool, held_back: bool) -> Iterator[Case]:
@@ -176,11 +184,12 @@ COHORTS: dict[str, Callable[[], Iterator[Case]]] = {
     "worms, ends cut, train": partial(worm_ends, test=False),
     "worms, ends cut, test": partial(worm_ends, test=True),
     **{
-        f"worms, {kind}, train": partial(worms_as, kind)
+        f"worms, {kind}, test": partial(worms_as, kind)
         for kind in (
             "as they are", "mirrored", "front 60%", "back 60%", "middle 50%", "any third",
         )
     },
+    "worms, with errors, test": worms_with_errors,
     **{
         f"heads, {unit}, folds {folds}": partial(scored_heads, declared=declared, held_back=later)
         for unit, declared in (("in micrometres", True), ("unit not declared", False))
