@@ -3,7 +3,7 @@
 Run ``python benchmarks/compare.py [power] [null] [batch] [real] [embryos]``; it needs the real data
 (``EUTELY_DATA``). Worms are named by the built-in atlas ``celegans-l1``, each by itself, once
 (`cohorts.py` keeps annotations). Writes ``benchmarks/results/compare.json`` and the section of
-``docs/results.md``. True names are read to change cells, and for the row "true names".
+``docs/notebook``. True names are read to change cells, and for the row "true names".
 """
 
 import os
@@ -294,7 +294,7 @@ def _tell(name: str, found: object) -> None:
 
 
 def page() -> None:
-    """Write the section of docs/results.md from the results."""
+    """Write the section of the notebook from the results."""
     from compare_pages import text
 
     put("compare.py", text(known(RESULTS)))

@@ -1,4 +1,4 @@
-"""The section of docs/results.md about comparisons, from their results."""
+"""The section of the notebook about comparisons, from their results."""
 
 from figures import Figures
 

@@ -2,10 +2,11 @@
 
 Run ``python benchmarks/default.py build --run DIR`` (train100, without names), then ``test`` (the
 atlas in DIR on test2, also adapted to it), ``supervised`` (the same from names), and ``atlas``,
-which writes the built-in atlas ``celegans-l1``. Needs the real data (``EUTELY_DATA``). Prints
-tables and merges the figures into ``benchmarks/results/default.json``. Names are read after
-everything else is done. On a machine that others use as well, seconds of the processors divided by
-their number tell more than the clock.
+which writes the built-in atlas ``celegans-l1``; ``--features radius`` leaves the intensities out,
+which the paper does not use. Needs the real data (``EUTELY_DATA``). Prints tables and merges the
+figures into ``benchmarks/results/default.json``. Names are read after everything else is done. On a
+machine that others use as well, seconds of the processors divided by their number tell more than
+the clock.
 """
 
 import argparse
@@ -32,10 +33,15 @@ SOURCE = {
 }
 
 
-def build(folder: Path, workers: int, seed: int) -> None:
+def of(part: str, seed: int, features: str) -> str:
+    """Return the section of the results."""
+    return f"{part} seed {seed}" + (f", features {features}" if features != "all" else "")
+
+
+def build(folder: Path, workers: int, seed: int, features: str) -> None:
     """Build from train100; then read names, name the atlas, and count."""
     train = worms("train100")
-    config = resolve(overrides={"seed": seed})
+    config = resolve(overrides={"seed": seed, "estimate.features": features})
     wall, processors = time.perf_counter(), time.process_time()
     built = eutely.build(train, folder, config=config, workers=workers)
     wall, processors = time.perf_counter() - wall, time.process_time() - processors
@@ -54,10 +60,10 @@ def build(folder: Path, workers: int, seed: int) -> None:
         "steps": rows,
     }
     print(json.dumps({key: value for key, value in found.items() if key != "steps"}, indent=1))
-    keep(RESULTS, f"build seed {seed}", found)
+    keep(RESULTS, of("build", seed, features), found)
 
 
-def test(folder: Path, workers: int, seed: int) -> None:
+def test(folder: Path, workers: int, seed: int, features: str) -> None:
     """Evaluate the atlas of a build on test2."""
     atlas, new = read_atlas(folder / "named.h5"), worms("test2")
     start = time.perf_counter()
@@ -66,12 +72,12 @@ def test(folder: Path, workers: int, seed: int) -> None:
     adapted = spread(eutely.evaluate(atlas, new, workers=workers).accuracies)
     found = {"seconds_a_worm": round(each, 3), "test2": plain, "test2_adapted": adapted}
     print(json.dumps(found, indent=1))
-    keep(RESULTS, f"test seed {seed}", found)
+    keep(RESULTS, of("test", seed, features), found)
 
 
-def supervised(folder: Path, workers: int, seed: int) -> None:
+def supervised(folder: Path, workers: int, seed: int, features: str) -> None:
     """Build from the names of train100, and evaluate on test2."""
-    del folder, seed
+    del folder, seed, features
     built = eutely.build(worms("train100"), supervised=True, workers=workers)
     new = worms("test2")
     found = {
@@ -82,9 +88,9 @@ def supervised(folder: Path, workers: int, seed: int) -> None:
     keep(RESULTS, "supervised", found)
 
 
-def atlas(folder: Path, workers: int, seed: int) -> None:
+def atlas(folder: Path, workers: int, seed: int, features: str) -> None:
     """Write the built-in atlas from the build in ``folder``."""
-    del workers, seed
+    del workers, seed, features
     found = read_atlas(folder / "named.h5")
     write_atlas(replace(found, provenance=SOURCE), BUILT_IN / "celegans-l1.h5")
     print((BUILT_IN / "celegans-l1.h5").stat().st_size, "bytes")
@@ -97,5 +103,8 @@ if __name__ == "__main__":
     parser.add_argument("--run", type=Path, default=Path("worm-run"), help="run folder")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--features", default="all", help="radius: without intensities, as the paper"
+    )
     given = parser.parse_args()
-    jobs[given.job](given.run, given.workers, given.seed)
+    jobs[given.job](given.run, given.workers, given.seed, given.features)

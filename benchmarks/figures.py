@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 Figures = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
-    ROOT / "docs" / name
-    for name in ("results.md", "replication.md", "notebook/2026-11-18-ablation.md")
+    ROOT / "docs" / "results.md",
+    ROOT / "docs" / "replication.md",
+    *sorted((ROOT / "docs" / "notebook").glob("*.md")),
 ]
 
 

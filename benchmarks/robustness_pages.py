@@ -1,7 +1,7 @@
 """The figures and tables of imperfect segmentations, from ``results/robustness.json``.
 
 Run ``python benchmarks/robustness_pages.py``: draws SVG files into ``docs/images`` and writes the
-tables into ``docs/results.md``, between two marks. Needs matplotlib (extra ``bench``).
+tables into ``docs/notebook``, between two marks. Needs matplotlib (extra ``bench``).
 """
 
 from matplotlib.figure import Figure
