@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -93,6 +94,9 @@ class Annotation:
         nuclei; None where not known.
     other_hand
         probability that ``mirrored`` is wrong; in a build, relative to most specimens.
+    exchanged
+        column -> what it is called in truth, where the channels of its series are exchanged;
+        `eutely.Specimen.renamed` puts them right.
     rivals
         (n,) bool, `contested` as it was with all alternatives; None where they are all listed.
     """
@@ -110,6 +114,7 @@ class Annotation:
     support: float | None = None
     placed: float | None = None
     other_hand: float = 0.0
+    exchanged: Mapping[str, str] = field(default_factory=dict)
     rivals: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
@@ -165,6 +170,8 @@ class Annotation:
         notes = ["mirrored"] if self.mirrored else []
         if self.other_hand >= UNCLEAR:
             notes.append(NOT_CLEAR)
+        if self.exchanged:
+            notes.append("its channels are exchanged")
         seen = self._in_view()
         if seen is not None:
             notes.append(f"shows {_part(atlas, seen)}, {seen.sum()} of {len(atlas)} cells")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,6 +31,9 @@ FILLING = {"intensity", "channel", "ch", "colour", "color", "signal"}
 
 OTHERWISE = {"total", "sum", "sd", "std", "var", "min", "max", "background"}
 """Words for measurements that do not stand for the channel."""
+
+as_called: ContextVar[bool] = ContextVar("as_called", default=False)
+"""Whether a person has said which column is which channel, so that nothing speaks against it."""
 
 _WORDS = re.compile(r"[^a-z0-9.]+|\.(?![0-9])|(?<![0-9])\.")
 
@@ -161,3 +165,13 @@ def told(wanted: Sequence[str], cohort: Sequence[Iterable[str]]) -> Told:
     words = "; ".join(part for part in parts if part)
     complete = all(name in one for one in found for name in wanted)
     return Told(f"features: {words}" if words else "", not complete)
+
+
+def is_channel(name: str) -> bool:
+    """Return whether a feature is a channel of an image: a known colour, or the mean of one.
+
+    >>> is_channel("R"), is_channel("gfp_mean"), is_channel("volume"), is_channel("radius 1")
+    (True, True, False, False)
+    """
+    about = meaning(name)
+    return about is not None and (about[0] in SYNONYMS or about[1][0] > 0)

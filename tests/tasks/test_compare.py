@@ -11,6 +11,7 @@ from eutely.atlas import Atlas
 from eutely.errors import EutelyError
 from eutely.tasks.compare import check_groups
 from toy_groups import ENLARGED, LOST, MOVED, toy_groups, true_annotations
+from toy_heads import head
 
 QUICK = Design(permutations=999)
 
@@ -181,3 +182,18 @@ def test_bad_groups_are_one_line(toy: tuple[Atlas, Groups]) -> None:
     other = [replace(one, unit=control[0].unit) for one in cloud]
     with pytest.raises(EutelyError, match="group 'mutant': 3 of 3 animals do not fit the atlas"):
         eutely.compare(atlas, {"control": control[:3], "mutant": other}, design=QUICK, workers=1)
+
+
+def test_messages_call_animals_by_their_names(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING", "eutely")
+    wrong = {"R": "B", "B": "R"}
+    groups = {
+        label: [head(f"{label}{n}", seed=10 * k + n).renamed(wrong) for n in range(3)]
+        for k, label in enumerate(("wild", "mutant"))
+    }
+    atlas = Atlas.load("celegans-adult-head")
+    eutely.compare(atlas, groups, design=Design(permutations=99), workers=1)
+    [line] = [line for line in caplog.messages if "are exchanged" in line]
+    names = line.split(": ")[0].removesuffix(" and 3 more").split(", ")
+    assert len(names) == 3
+    assert set(names) <= {one.name for animals in groups.values() for one in animals}

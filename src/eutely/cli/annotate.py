@@ -190,6 +190,7 @@ def annotate(
     cells = open_atlas(atlas)
     # What is wrong with the input was said above, before imports that take a second.
     from eutely.io.h5ad import cells_anndata, nuclei_anndata, write_h5ad
+    from eutely.series.channels import in_true_order
     from eutely.tasks.annotate import annotate as annotate_specimens
     from eutely.tasks.first_look import look
     from eutely.tasks.outputs import report_of_annotations, write_annotated_page
@@ -218,6 +219,7 @@ def annotate(
             progress=progress,
         )
         annotations = [annotation.with_alternatives(alternatives) for annotation in annotations]
+        specimens = in_true_order(specimens, annotations)
         progress("writing", 0, 1, "")
         content = report_of_annotations(annotations, cells, specimens, command(), known)
         with tables_in(output):
@@ -234,7 +236,7 @@ def annotate(
             origin = remembered(files, readings)
             if images is not None:
                 origin = images.remembered(origin, [one.name for one in specimens])
-            write_files(output, origin)
+            write_files(output, origin.exchanged([one.exchanged for one in annotations]))
         Stop.kept = f"the tables in {output} are complete; the same command writes the rest"
         if h5ad is not None and by_cell is not None:
             about = {"command": command()}
@@ -262,7 +264,8 @@ def annotate(
             say(line)
         if len(noted) > MOST_NOTES:
             say(
-                f"{len(noted) - MOST_NOTES} more are mirrored, may be, or show a part: see the page"
+                f"{len(noted) - MOST_NOTES} more are mirrored, may be, show a part or have "
+                "exchanged channels: see the page"
             )
         say(f"next: eutely curate {output}")
 

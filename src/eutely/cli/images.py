@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eutely.errors import ReadError
+from eutely.meaning import as_called
 
 if TYPE_CHECKING:
     from eutely.io.images import Images
@@ -79,12 +80,14 @@ def with_images(command: Callable[..., None]) -> Callable[..., None]:
 
             names = tuple(name.strip() for name in channels.split(",")) if channels else ()
             images = Images(image, names, background)
-        tokens = given.set(images), names_given.set(parse_map(features_map))
+        mapped = parse_map(features_map)
+        tokens = given.set(images), names_given.set(mapped), as_called.set(bool(mapped))
         try:
             command(**options)
         finally:
             given.reset(tokens[0])
             names_given.reset(tokens[1])
+            as_called.reset(tokens[2])
 
     signature = inspect.signature(command)
     added = [

@@ -83,12 +83,14 @@ def view(
 
         report = Report("atlas", command=command())
         if inputs:
+            from eutely.series.channels import in_true_order
             from eutely.tasks.annotate import annotate
 
             specimens = read_specimens(inputs, voxel_size, quiet)
             with progress_of("match", quiet) as progress:
                 annotations = annotate(atlas, specimens, workers=workers, progress=progress)
             annotations = [annotation.with_alternatives() for annotation in annotations]
+            specimens = in_true_order(specimens, annotations)
             report = report_of_annotations(annotations, atlas, specimens, command())
         # A temporary folder stays: the browser reads it later.
         folder = output or Path(tempfile.mkdtemp(prefix="eutely-"))

@@ -20,6 +20,7 @@ from eutely.io.whole import remove
 from eutely.io.written import tables_in
 from eutely.record import digest, pack, unpack
 from eutely.results import Report, Shown
+from eutely.series.channels import in_true_order
 from eutely.specimen import Specimen
 from eutely.store.files import read_record, write_record
 from eutely.tasks.annotate import Handedness, annotate
@@ -108,6 +109,7 @@ def annotate_into(
         atlas, specimens, handedness=handedness, adapt=adapt, workers=workers, progress=progress
     )
     listed = [annotation.with_alternatives() for annotation in annotations]
+    specimens = in_true_order(specimens, annotations)
     report = report_of_annotations(annotations, atlas, specimens, f"eutely curate {path.name}")
     remove(path / FIRST)
     with tables_in(path):

@@ -114,6 +114,17 @@ class Files:
         """Return the voxel size that a person gave, or that was read."""
         return self.sizes.get(specimen, self.voxel_size)
 
+    def exchanged(self, features: Sequence[Mapping[str, str]]) -> Files:
+        """Return the same with other names of channels, where all specimens call them otherwise.
+
+        ``features`` are old -> new columns of each specimen, such as ``R_mean`` -> ``B_mean``.
+        """
+        if not features or any(one != features[0] for one in features):
+            return self
+        names = {old.removesuffix("_mean"): new.removesuffix("_mean")
+                 for old, new in features[0].items()}  # fmt: skip
+        return replace(self, channels=tuple(names.get(each, each) for each in self.channels))
+
 
 def remembered(files: Sequence[Source], readings: Sequence[Reading]) -> Files:
     """Return where specimens were read from; images are added by `eutely.io.images.Images`."""

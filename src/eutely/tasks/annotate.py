@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -28,10 +28,11 @@ from eutely.frame import Points, Posed, canonical_order
 from eutely.geometry import folds, spacing
 from eutely.origin import groups_of, origin_of
 from eutely.pose import Oriented, anonymous, oriented, posed, strays
+from eutely.series.channels import renaming, same_columns, settle_order
 from eutely.series.shared import FOLDS, SERIES, by_cell, gain, settle_hands, shifted
 from eutely.specimen import MICROMETRE, UNKNOWN, UNMATCHED, Specimen
 from eutely.tasks import inputs
-from eutely.tasks.first_look import looked_at
+from eutely.tasks.first_look import called, looked_at
 from eutely.tasks.pins import pinned_nuclei, pins_of_specimens
 
 log = logging.getLogger("eutely")
@@ -40,6 +41,9 @@ SAME_UNIT = 0.9
 """Probability that a specimen of no declared unit has the unit of an atlas in micrometres."""
 
 Handedness = Literal["auto", "as-is", "mirrored"]
+
+MOST_NAMES = 3
+"""Specimens of a series that a line names."""
 
 HANDS: dict[str, tuple[bool, ...]] = {
     "auto": (False, True),
@@ -145,8 +149,10 @@ def annotate(
             )
         )
         alone = [[number] for number in range(len(tasks))]
+        groups = alone if adapt is False else together
+        exchanged = _put_in_order(atlas, tasks, results, groups, executor)
         again: dict[Atlas, dict[int, bool]] = {}
-        for group in alone if adapt is False else together:
+        for group in groups:
             origin = origins[group[0]]
             own = _of_origin(atlas, origin)
             settle_hands(results, group, atlas.hands_of(origin))
@@ -163,8 +169,10 @@ def annotate(
             done += len(group)
             progress("matching", done, total, "by the series")
     annotations = {
-        number: _annotation(atlas, specimens[number], result, order)
-        for number, result, order in zip(ranked, results, orders, strict=True)
+        number: replace(
+            _annotation(atlas, specimens[number], result, order), exchanged=exchanged.get(rank, {})
+        )
+        for rank, (number, result, order) in enumerate(zip(ranked, results, orders, strict=True))
     }
     return [annotations[number] for number in range(len(specimens))]
 
@@ -279,6 +287,41 @@ def _prior(atlas: Atlas, given: Oriented, specimen: Posed, hands: tuple[bool, ..
     ratio = spacing(atlas.means) / max(spacing(specimen.unstretched()), 1e-300)
     known = UNKNOWN in (unit, atlas.unit) and MICROMETRE in (unit, atlas.unit)
     return Prior.of(ratio, same=SAME_UNIT if known else 0.0, hands=hands)
+
+
+def _put_in_order(
+    atlas: Atlas,
+    tasks: list[Task],
+    results: list[Posterior],
+    groups: Sequence[Sequence[int]],
+    executor: Executor,
+) -> dict[int, dict[str, str]]:
+    """Place series again whose channels clearly are exchanged; return how columns are called."""
+    exchanged: dict[int, dict[str, str]] = {}
+    told: dict[str, list[str]] = {}
+    cohort = [task.specimen for task in tasks]
+    for group in same_columns(atlas.features, cohort, groups) if atlas.model == "joint" else ():
+        series = [cohort[number] for number in group]
+
+        def again(names: Mapping[str, str], group: Sequence[int] = group) -> list[Posterior]:
+            items = [tasks[n]._replace(specimen=cohort[n].renamed(names)) for n in group]
+            return list(executor.map(_fit_task, items, shared=(atlas, _target(atlas))))
+
+        fits = [results[number].fit for number in group]
+        settled = settle_order(_target(atlas).model, atlas.features, series[0], fits, again)
+        if settled is None or settled.declared:
+            continue
+        spoken = told.setdefault(settled.told(atlas.features, series[0]), [])
+        spoken += [called.get().get(one.name, one.name) for one in series]
+        if settled.changed:
+            names = renaming(atlas.features, series[0], settled.other)
+            for number, result in zip(group, again(names), strict=True):
+                tasks[number] = tasks[number]._replace(specimen=cohort[number].renamed(names))
+                results[number], exchanged[number] = result, names
+    for line, who in told.items():
+        more = f" and {len(who) - MOST_NAMES} more" if len(who) > MOST_NAMES else ""
+        log.warning("%s: %s", ", ".join(who[:MOST_NAMES]) + more, line)
+    return exchanged
 
 
 def _fit_in_hands(

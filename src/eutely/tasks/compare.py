@@ -25,8 +25,10 @@ from eutely.errors import CompareError
 from eutely.execute import Progress, silent
 from eutely.io import read
 from eutely.plots.compute import groups as prefixes
+from eutely.series.channels import in_true_order
 from eutely.specimen import Specimen
 from eutely.tasks.annotate import annotate
+from eutely.tasks.first_look import look, under_other_names
 from eutely.tasks.inputs import GivenAtlas, Specimens, is_path, kind, the_atlas, the_specimens
 from eutely.tasks.outliers import outliers
 from eutely.tasks.pins import Pins
@@ -78,6 +80,7 @@ def compare(
     check_groups(groups)
     labels = tuple(groups)
     specimens = [specimen for label in labels for specimen in groups[label]]
+    look(specimens, [None] * len(specimens), atlas)
     animals = [label for label in labels for _ in groups[label]]
     # What is wrong with the design is said before the animals are named, which takes longest.
     contrasts(labels, animals, [one.name for one in specimens], design)
@@ -88,6 +91,7 @@ def compare(
         if annotations is None
         else _given(groups, annotations)
     )
+    specimens = in_true_order(specimens, named)
     lost = _lost(atlas, specimens, animals, named)
     kept = [number for number in range(len(specimens)) if number not in lost]
     for number, why in lost.items():
@@ -186,18 +190,18 @@ def _annotated(
 ) -> list[Annotation]:
     """Annotate animals under names that say nothing about their groups."""
     blind = [digest(specimen)[:16] for specimen in specimens]
-    renamed = [replace(one, name=name) for one, name in zip(specimens, blind, strict=True)]
     pins: Pins | None = None
-    if design.given_names:
-        pins = {
-            (specimen.name, int(id_)): name
-            for specimen in renamed
-            for id_, name in zip(specimen.ids, specimen.names or (), strict=False)
-            if name
-        }
-    found = annotate(
-        atlas, renamed, adapt=design.adapt, pins=pins, workers=workers, progress=progress
-    )
+    with under_other_names(specimens, blind) as animals:
+        if design.given_names:
+            pins = {
+                (specimen.name, int(id_)): name
+                for specimen in animals
+                for id_, name in zip(specimen.ids, specimen.names or (), strict=False)
+                if name
+            }
+        found = annotate(
+            atlas, animals, adapt=design.adapt, pins=pins, workers=workers, progress=progress
+        )
     return [replace(one, specimen=real.name) for one, real in zip(found, specimens, strict=True)]
 
 

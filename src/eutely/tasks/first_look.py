@@ -7,7 +7,10 @@ units, axes, sizes, duplicates, and what an atlas knows that the specimens lack.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -45,6 +48,9 @@ MOST_NAMES = 3
 OF_NUCLEI = ("nuclei overlap", "duplicate names")
 """Oddities of nuclei that change results where they are many."""
 
+
+called: ContextVar[Mapping[str, str]] = ContextVar("called", default={})  # noqa: B039
+"""Name of a specimen -> what messages call it, where it has another name for a while."""
 
 _looked_at: WeakValueDictionary[int, Specimen] = WeakValueDictionary()
 """Specimens about which everything is said already, by their identity."""
@@ -123,6 +129,20 @@ def look(
         _looked_at.update((id(specimen), specimen) for specimen in specimens)
         for line in first_look(specimens, voxel_sizes, atlas):
             log.warning("%s", line)
+
+
+@contextmanager
+def under_other_names(
+    specimens: Sequence[Specimen], names: Sequence[str]
+) -> Iterator[list[Specimen]]:
+    """Yield specimens under other names; messages call them what they are called before."""
+    renamed = [replace(one, name=name) for one, name in zip(specimens, names, strict=True)]
+    _looked_at.update((id(specimen), specimen) for specimen in renamed)
+    token = called.set(dict(zip(names, (one.name for one in specimens), strict=True)))
+    try:
+        yield renamed
+    finally:
+        called.reset(token)
 
 
 def first_look(
