@@ -4,16 +4,21 @@ The 21 heads of EY (``heads.csv`` of the shared data), which the built-in atlas 
 compare with each other only. For images each nucleus is drawn as a ball of 1.2 um in voxels of
 0.27 x 0.27 x 0.75 um with its colours as brightness, and noise.
 
-Run: python benchmarks/routes.py [heads]
+    python benchmarks/routes.py routes [heads]
+    python benchmarks/routes.py channels [heads]
+
+The second says how often exchanged channels are found: the heads of all laboratories, each alone by
+the atlas of other folds, as they are and with their channels in an order drawn at random.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
-import os
-import sys
+import time
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,16 +27,30 @@ import pandas as pd
 import tifffile
 
 import eutely
+from eutely.evaluation import score
 from eutely.io.sources import Files
 from eutely.io.volumes import write_volume
 from eutely.simulation.volume import draw
 from eutely.tasks.export import Results, export
+from figures import keep
+from neuropal import atlas_of, splits
+from neuropal import heads as all_heads
+from worms import DATA
 
-ROOT = Path(__file__).parents[1]
-DATA = Path(os.environ.get("EUTELY_DATA", ROOT.parent / "shared" / "data"))
+RESULTS = Path(__file__).resolve().parent / "results" / "routes.json"
+
+KINDS = ("taken as called", "put right", "not clear", "put wrong")
 SIZE = (0.27, 0.27, 0.75)
 NOISE = 0.01
 """Standard deviation of the noise, relative to the brightest nucleus."""
+
+
+EXCHANGES = {
+    "R and B exchanged": {"R": "B", "B": "R"},
+    "R and G exchanged": {"R": "G", "G": "R"},
+    "R called G, G called B, B called R": {"R": "G", "G": "B", "B": "R"},
+}
+"""Wrong names of channels."""
 
 
 def heads() -> list[eutely.Specimen]:
@@ -74,9 +93,8 @@ def accuracy(atlas: eutely.Atlas, head: eutely.Specimen) -> float:
     return float(eutely.evaluate(atlas, [head], workers=1).scores[0].accuracy)
 
 
-def main(count: int) -> None:
-    """Measure, print and write ``results/routes.json``."""
-    logging.getLogger("eutely").setLevel(logging.ERROR)
+def routes(count: int | None) -> None:
+    """Measure and keep the accuracies of heads by route, and their means."""
     atlas = eutely.Atlas.load("celegans-adult-head")
     rows: list[dict[str, str | float]] = []
     for head in heads()[:count]:
@@ -91,26 +109,83 @@ def main(count: int) -> None:
             "red, green, blue": head.renamed({"R": "red", "G": "green", "B": "blue"}),
             "labels and image": volume,
             "NWB": replace(nwb, names=head.names),
+            **{key: head.renamed(names) for key, names in EXCHANGES.items()},
             "labels without image": replace(volume, features={}),
         }
         rows.append(
             {"head": head.name} | {key: accuracy(atlas, one) for key, one in routes.items()}
         )
         print(json.dumps(rows[-1]), flush=True)
-        write(rows)
-
-
-def write(rows: list[dict[str, str | float]]) -> None:
-    """Write the accuracies of heads by route, and their means."""
     means = {
         key: round(float(np.mean([row[key] for row in rows])), 4)
         for key in rows[0]
         if key != "head"
     }
-    content = {"heads": len(rows), "mean": means, "rows": rows}
-    path = ROOT / "benchmarks" / "results" / "routes.json"
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    keep(RESULTS, "routes", {"heads": len(rows), "mean": means, "rows": rows})
+
+
+def exchanges(count: int | None) -> None:
+    """Count in how many heads, each alone, exchanged channels are found, missed, or not clear."""
+    listener = Listener()
+    logging.getLogger("eutely").addHandler(listener)
+    rng = np.random.default_rng(0)
+    orders = list(permutations("RGB"))[1:]
+    counts = {kind: dict.fromkeys(("as they are", "in another order"), 0) for kind in KINDS}
+    right: dict[str, list[float]] = {"as they are": [], "in another order": []}
+    seconds = [0.0, 0.0]
+    atlases: dict[tuple[str, ...], eutely.Atlas] = {}
+    done = 0
+    for train, tests in splits(all_heads("raw"), "retrain"):
+        key = tuple(head.specimen.name for head in train)
+        for head in tests[: None if count is None else max(count - done, 0)]:
+            atlas = atlases.get(key) or atlases.setdefault(key, atlas_of(train, "retrain"))
+            order = orders[int(rng.integers(len(orders)))]
+            wrong = dict(zip("RGB", order, strict=True))
+            for case, names in (("as they are", {}), ("in another order", wrong)):
+                listener.lines.clear()
+                begin = time.process_time()
+                given = head.specimen.renamed(names)
+                [found] = eutely.annotate(atlas, [given.without_names()], adapt=False, workers=1)
+                seconds[bool(names)] += time.process_time() - begin
+                undone = {new: old for old, new in names.items() if old != new}
+                unclear = any("may be exchanged" in line for line in listener.lines)
+                kind = (
+                    "not clear" if unclear
+                    else "taken as called" if not found.exchanged
+                    else "put right" if dict(found.exchanged) == undone
+                    else "put wrong"
+                )  # fmt: skip
+                counts[kind][case] += 1
+                right[case].append(score(head.specimen, found.names).accuracy)
+            done += 1
+            print(head.specimen.name, kind, flush=True)
+    accuracy = {case: round(float(np.mean(values)), 4) for case, values in right.items()}
+    ratio = round(seconds[1] / seconds[0], 2)
+    content = {"heads": done, **counts, "accuracy": accuracy, "seconds, ratio": ratio}
+    print(json.dumps(content))
+    keep(RESULTS, "channels", content)
+
+
+class Listener(logging.Handler):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        self.lines.append(record.getMessage())
+
+
+def main() -> None:
+    """Measure, print and write ``results/routes.json``."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["routes", "channels"])
+    parser.add_argument("heads", type=int, nargs="?", help="how many; all by default")
+    given = parser.parse_args()
+    {"routes": routes, "channels": exchanges}[given.what](given.heads)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 21)
+    main()

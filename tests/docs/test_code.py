@@ -161,11 +161,22 @@ def settle_one(words: list[str]) -> None:
 
 
 def test_figures_of_the_neuropal_page_come_from_a_run() -> None:
-    results = json.loads((ROOT / "benchmarks" / "results" / "routes.json").read_text())
+    kept = json.loads((ROOT / "benchmarks" / "results" / "routes.json").read_text())
+    results, channels = kept["routes"], kept["channels"]
     page = PAGES["neuropal"].read_text(encoding="utf-8")
     shown = re.findall(r"^\| [^|]+ \| ([0-9.]+)% \|$", page, re.M)
     assert shown == [f"{100 * value:.1f}" for value in results["mean"].values()]
     assert f"mean of {results['heads']} heads" in page
+    told = " ".join(PAGES["placing"].read_text(encoding="utf-8").split())
+    other = {kind: values["in another order"] for kind, values in channels.items()
+             if isinstance(values, dict) and "in another order" in values}  # fmt: skip
+    assert f"all {channels['heads']} were taken so" in told
+    assert channels["taken as called"]["as they are"] == channels["heads"]
+    assert other["put wrong"] == 0
+    assert (
+        f"{other['put right']} were put right, {other['not clear']} said to be not clear, "
+        f"{other['taken as called']} taken as called, none put wrong" in told
+    )
 
 
 CARD = re.compile(r"`(eutely [a-z][^`]*|annotations = eutely[^`]*)`")
