@@ -38,7 +38,7 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 PLAIN = NO_LINK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 """Flags of all files that are opened."""
 
-AT_ONCE = 16
+AT_ONCE = 4
 """Files that are brought to the disk at the same time."""
 
 RawFile = io.FileIO
@@ -254,7 +254,7 @@ def remove_empty(folder: Path) -> None:
 def to_disk(path: Path) -> None:
     """Wait until a file, or a folder with all that is in it, is on the disk.
 
-    All files at once: the disk then writes them in one go, which takes a tenth of the time.
+    Several files at once: the disk then writes them in one go, which takes a fraction of the time.
     """
     if not path.is_dir():
         _file_to_disk(path)
