@@ -364,6 +364,8 @@ def _odd_nwb(path: Path, random: Random) -> None:
     with h5py.File(path, "r+") as file:
         table = file["processing/NeuroPAL/NeuroPALSegmentation/NeuroPALNeurons"]
         kind = int(random.integers(9))
+        if kind in (4, 7) and "acquisition/NeuroPALImageRaw" not in file:
+            kind = 5
         if kind == 0:
             table["voxel_mask_index"][int(random.integers(6))] = int(random.integers(256))
         elif kind == 1:

@@ -54,8 +54,23 @@ LISTS = {
         "volumes": {"worm": ["/data/worm.tif", ""]}, "images": {"worm": "/data/raw.tif"},
         "voxel_size": [0.1, 0.1, 0.5],
     }),
+    "inputs.json": json.dumps({
+        "volumes": {"worm": ["/data/worm.tif", "x"]}, "images": {"worm": "/data/raw.tif"},
+        "voxel_size": None, "sizes": {"worm": [0.1, 0.1, 0.5]}, "channels": ["R", "-"],
+        "others": {"b": ["table", "/data/b.csv", ""]},
+    }),
 }  # fmt: skip
 """Tables besides those of nuclei, by their name."""
+
+ABOUT = """session_start_time = 2024-05-01T10:00:00Z
+experimenter = ["Doe, Jane"]
+lab = "Worms"
+keywords = ["NeuroPAL", "head"]
+[subject]
+age = "P3D"
+cultivation_temp = 20.5
+strain = "OH16230"
+"""
 
 SETTINGS = """preset = "paper"
 seed = 7
@@ -93,6 +108,11 @@ def read_other(kind: str, path: Path) -> Content:
         atlas = read_exported(path)
         keys = ("means", "covariances", "predictors", "neighbours", "edges", "seen", "size")
         return {key: getattr(atlas, key) for key in keys} | {"names": atlas.names}
+    if path.name == "about.toml":
+        from eutely.io.nwb_write import read_about
+
+        about = read_about(path)
+        return {key: str(value) for key, value in {**about.session, **about.subject}.items()}
     if kind == "settings":
         from eutely.io.config import load_config
 
@@ -104,8 +124,8 @@ def read_other(kind: str, path: Path) -> Content:
 
 
 def _read_list(path: Path) -> Content:
-    from eutely.curate.folder import read_files
     from eutely.io import groups, names, pins
+    from eutely.io.sources import read_files
 
     if path.name == "names.csv":
         return {"names": names.read_names(path)}
@@ -116,9 +136,12 @@ def _read_list(path: Path) -> Content:
         return {"groups": found, "covariates": covariates}
     if path.name == "sets.csv":
         return {"sets": groups.read_cell_groups(path)}
-    if path.name == "curate.json":
-        files = read_files(path)
-        return {"files": (dict(files.volumes), dict(files.images), files.voxel_size)}
+    if path.suffix == ".json":
+        files = read_files(path.parent)
+        return {
+            "files": (dict(files.volumes), dict(files.images), files.voxel_size),
+            "more": (dict(files.others), dict(files.sizes), files.channels),
+        }
     from eutely.napari.named import read_named
 
     named = read_named(path)
@@ -139,6 +162,10 @@ def read_other_again(kind: str, path: Path) -> Content:
         return {"means": mean[:, :3], "sigma": np.moveaxis(sigma[:3, :3], 2, 0), "names": names}
     if kind == "exported":
         return _exported_by_hand(path)
+    if path.name == "about.toml":
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        subject = given.pop("subject", {})
+        return {key: str(value) for key, value in {**given, **subject}.items()}
     if kind == "settings":
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         preset = {"preset", "seed"}
@@ -161,10 +188,15 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _list_by_hand(path: Path) -> Content:
-    if path.name == "curate.json":
+    if path.suffix == ".json":
         told = json.loads(path.read_text(encoding="utf-8"))
         size = told["voxel_size"] and tuple(told["voxel_size"])
-        return {"files": ({k: tuple(v) for k, v in told["volumes"].items()}, told["images"], size)}
+        tables = [told.get(key, {}) for key in ("others", "sizes")]
+        others, sizes = ({k: tuple(v) for k, v in table.items() if v} for table in tables)
+        return {
+            "files": ({k: tuple(v) for k, v in told["volumes"].items()}, told["images"], size),
+            "more": (others, sizes, tuple(told.get("channels", ()))),
+        }
     rows = _rows(path)
     if path.name == "names.csv":
         return {"names": {int(float(row["id"])): row["name"] for row in rows if row["name"]}}

@@ -84,6 +84,8 @@ def _image_at_once(path: Path) -> Content:
 
         with h5py.File(path, "r") as file:
             pixels = file["raw"][()]
+    elif path.suffix == ".npy":
+        pixels = np.load(path)
     elif path.suffix == ".nrrd":
         import nrrd
 
@@ -98,7 +100,7 @@ def _image_at_once(path: Path) -> Content:
         raise ValueError("no second reader")
     ids = np.unique(labels())[1:]
     # in the order of the names: green before red, channel1 before channel2
-    order = range(len(pixels)) if path.suffix in {".h5", ".nrrd"} else (1, 0)
+    order = range(len(pixels)) if path.suffix in {".h5", ".nrrd", ".npy"} else (1, 0)
     rows = []
     for channel in order:
         values = [pixels[channel][labels() == id_] for id_ in ids]
@@ -117,6 +119,8 @@ def _nwb_by_h5py(path: Path) -> Content:
         if unit != "micrometers":
             raise ValueError(unit)
         places = np.stack([voxels[axis].astype(float) for axis in "xyz"], axis=1)
+        if len(voxels) != len(table["id"]):  # several voxels for each nucleus
+            raise ValueError("masks")
         return {"ids": table["id"][()], "centroids": places * size}
 
 

@@ -35,7 +35,7 @@ class Seed:
     checksummed: bool = False
 
 
-def labels() -> np.ndarray:
+def labels(dtype: str = "uint16") -> np.ndarray:
     """Twelve boxes on a rising diagonal, z, y, x, and some noise that does not compress away."""
     random = np.random.default_rng(5)
     volume = np.zeros((14, 30, 40), dtype=np.uint16)
@@ -44,7 +44,7 @@ def labels() -> np.ndarray:
         volume[z : z + 2, y : y + 3, x : x + 4] = number + 1
     speck = random.integers(0, 500, volume.shape) == 0
     volume[speck & (volume == 0)] = 13
-    return volume
+    return volume.astype(dtype)
 
 
 def _ome() -> dict[str, Any]:
@@ -54,11 +54,11 @@ def _ome() -> dict[str, Any]:
     return metadata
 
 
-def _tiff(name: str, **options: Any) -> Seed:
+def _tiff(name: str, dtype: str = "uint16", **options: Any) -> Seed:
     def write(folder: Path) -> None:
         import tifffile
 
-        tifffile.imwrite(folder / name, labels(), photometric="minisblack", **options)
+        tifffile.imwrite(folder / name, labels(dtype), photometric="minisblack", **options)
 
     return Seed(name, write)
 
@@ -89,12 +89,12 @@ def _volume(name: str, checksummed: bool = True) -> Seed:
     return Seed(name, write, checksummed)
 
 
-def _hdf5(name: str, version: str = "earliest", **options: Any) -> Seed:
+def _hdf5(name: str, version: str = "earliest", dtype: str = "uint16", **options: Any) -> Seed:
     def write(folder: Path) -> None:
         import h5py
 
         with h5py.File(folder / name, "w", libver=version) as file:
-            dataset = file.create_dataset("labels", data=labels(), **options)
+            dataset = file.create_dataset("labels", data=labels(dtype), **options)
             dataset.attrs["element_size_um"] = SIZE[::-1]
             tags = [{"key": key, "typeFlags": 2} for key in "zyx"]
             dataset.attrs["axistags"] = json.dumps({"axes": tags})
@@ -246,6 +246,8 @@ def _image(name: str) -> Seed:
                 file.create_dataset(
                     "raw", data=image(), chunks=chunks, compression="gzip", fletcher32=True
                 )
+        elif name.endswith(".npy"):
+            np.save(path, image())
         else:
             import nrrd
 
@@ -261,9 +263,25 @@ def _nwb(folder: Path) -> None:
     (folder / "worm.nwb").write_bytes(lzma.decompress(packed.read_bytes()))
 
 
-def _array(name: str, order: str) -> Seed:
+def _nwb_of_ours(folder: Path) -> None:
+    """Write a file as `eutely export` does."""
+    from eutely.annotation import Annotation
+    from eutely.io.nwb_layout import drawn_points, write_nwb
+    from eutely.io.nwb_write import About
+    from eutely.specimen import Specimen
+
+    random = np.random.default_rng(4)
+    worm = Specimen.from_arrays("worm", random.uniform(0, 30, (12, 3)).round(2), unit="um")
+    found = Annotation(
+        "worm", worm.ids, np.arange(12, dtype=np.int32), tuple(f"N{i}" for i in range(12)),
+        np.full(12, 0.9), ((),) * 12, 0.0, worm.centroids,
+    )  # fmt: skip
+    write_nwb(folder / "ours.nwb", worm, found, drawn_points(worm), None, About())
+
+
+def _array(name: str, order: str, dtype: str = "uint16") -> Seed:
     def write(folder: Path) -> None:
-        np.save(folder / name, np.asarray(labels(), order=order))
+        np.save(folder / name, np.asarray(labels(dtype), order=order))
 
     return Seed(name, write)
 
@@ -302,6 +320,7 @@ SEEDS: dict[str, list[Seed]] = {
         _tiff("worm.ome.btf", ome=True, bigtiff=True, tile=(16, 16), compression="lzw",
               metadata=_ome()),
         _tiff("worm.tiff", ome=True, metadata=_ome()),
+        _tiff("float.ome.tif", "float32", ome=True, metadata=_ome()),
     ],
     "zarr": [
         _zarr("worm.ome.zarr", 3),
@@ -314,6 +333,7 @@ SEEDS: dict[str, list[Seed]] = {
         _hdf5("worm.hdf5"),
         _hdf5("new.h5", "latest", chunks=(5, 10, 40), compression="lzf", shuffle=True),
         _volume("ours.h5"),
+        _hdf5("float.h5", dtype="float32", chunks=(7, 15, 20), fletcher32=True),
     ],
     "nrrd": [
         _nrrd("worm.nrrd", "gzip"),
@@ -328,16 +348,20 @@ SEEDS: dict[str, list[Seed]] = {
     "points": [_points("worm.apo"), _points("worm.ano.txt")],
     "image": [
         _image("worm.ome.tif"), _image("packed.ome.tif"), _image("worm.ome.zarr"),
-        _image("worm.h5"), _image("worm.nrrd"),
+        _image("worm.h5"), _image("worm.nrrd"), _image("worm.npy"),
     ],
-    "nwb": [Seed("worm.nwb", _nwb)],
+    "nwb": [Seed("worm.nwb", _nwb), Seed("ours.nwb", _nwb_of_ours)],
     "programs": [_program(name) for name in programs.FILES],
     "run": [Seed("run", _run, True)],
     "matlab": [_matlab("packed.mat", True), _matlab("plain.mat", False)],
     "excel": [Seed("worm.xlsx", lambda folder: others.excel(folder / "worm.xlsx"))],
-    "npy": [_array("worm.npy", "C"), _array("turned.npy", "F")],
+    "npy": [
+        _array("worm.npy", "C"), _array("turned.npy", "F"), _array("float.npy", "C", "float32"),
+    ],
     "exported": [Seed("exported", lambda folder: others.exported(folder / "exported", atlas()))],
     "lists": [_text(name, text) for name, text in others.LISTS.items()],
-    "settings": [_text("settings.toml", others.SETTINGS)],
+    "settings": [
+        _text("settings.toml", others.SETTINGS), _text("about.toml", others.ABOUT),
+    ],
 }  # fmt: skip
 """Seeds by format."""
