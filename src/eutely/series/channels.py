@@ -24,7 +24,7 @@ from eutely.features import SHARED, feature_costs
 from eutely.fit.match import Fit
 from eutely.fit.model import Model
 from eutely.fit.posterior import Posterior
-from eutely.informative import REPEATED
+from eutely.informative import MANY, REPEATED
 from eutely.meaning import as_called, is_channel, matched
 from eutely.solver.assignment import assign
 from eutely.solver.softassign import Rules, soft_assign
@@ -43,7 +43,8 @@ SURE = 0.95
 """Probability from which an order is clear."""
 
 ANY_ORDER = 4
-"""Channels up to which any order is considered; of more, exchanges of two."""
+"""Channels up to which any order is considered; of more, exchanges of two; of more than `MANY`,
+which are chosen among first, none."""
 
 Order = tuple[int, ...]
 """For each feature of an atlas, the number of the one that its values are declared to be."""
@@ -101,6 +102,8 @@ class Orders:
 def orders_of(features: Sequence[str], fits: Sequence[Fit]) -> tuple[Order, ...]:
     """Return the possible orders of the channels that all specimens of a series have.
 
+    The declared order is the first, those that exchange two channels come next.
+
     Parameters
     ----------
     features
@@ -116,10 +119,11 @@ def orders_of(features: Sequence[str], fits: Sequence[Fit]) -> tuple[Order, ...]
     def order(changed: dict[int, int]) -> Order:
         return tuple(changed.get(k, k) for k in declared)
 
+    if len(channels) > MANY:
+        return (declared,)
+    found = [order({i: j, j: i}) for i, j in combinations(channels, 2)]
     if len(channels) <= ANY_ORDER:
-        found = [order(dict(zip(channels, one, strict=True))) for one in permutations(channels)]
-    else:
-        found = [order({i: j, j: i}) for i, j in combinations(channels, 2)]
+        found += [order(dict(zip(channels, one, strict=True))) for one in permutations(channels)]
     return tuple(dict.fromkeys([declared, *found]))
 
 
@@ -152,6 +156,11 @@ def evidence_of_orders(model: Model, fit: Fit, orders: Sequence[Order]) -> NDArr
     return result
 
 
+def _evidence(model: Model, fits: Sequence[Fit], orders: Sequence[Order]) -> NDArray[np.float64]:
+    """Return `evidence_of_orders`, summed over the specimens of a series."""
+    return np.sum([evidence_of_orders(model, fit, orders) for fit in fits], axis=0)
+
+
 def settle_order(
     model: Model,
     features: Sequence[str],
@@ -181,10 +190,13 @@ def settle_order(
     orders = orders_of(features, fits)
     if len(orders) == 1 or as_called.get():
         return None
-    evidence = sum(evidence_of_orders(model, fit, orders) for fit in fits) + np.zeros(len(orders))
-    found = Orders.of(orders, evidence)
+    # Any order is an exchange away from a better one, unless it is the best.
+    exchanges = [one for one in orders if np.not_equal(one, orders[0]).sum() <= 2]
+    evidence = _evidence(model, fits, exchanges)
     if int(np.argmax(evidence)) == 0:
-        return found
+        return Orders.of(exchanges, evidence)
+    evidence = _evidence(model, fits, orders)
+    found = Orders.of(orders, evidence)
     back = np.argsort(found.other)  # scores by the features as they are called
     for placed in again(renaming(features, specimen, found.other)):
         called = replace(placed.fit, scores=placed.fit.scores[:, back])
