@@ -158,7 +158,7 @@ def evidence_of_orders(model: Model, fit: Fit, orders: Sequence[Order]) -> NDArr
 
 def _evidence(model: Model, fits: Sequence[Fit], orders: Sequence[Order]) -> NDArray[np.float64]:
     """Return `evidence_of_orders`, summed over the specimens of a series."""
-    return np.sum([evidence_of_orders(model, fit, orders) for fit in fits], axis=0)
+    return np.asarray(np.sum([evidence_of_orders(model, fit, orders) for fit in fits], axis=0))
 
 
 def settle_order(
