@@ -25,7 +25,7 @@ from eutely.comparison.effects import spread_residuals
 from eutely.comparison.exchange import with_exchanged_names
 from eutely.comparison.measured import Measured, measured
 from eutely.comparison.permutations import permutations
-from eutely.comparison.positions import positions
+from eutely.comparison.relative import positions
 from eutely.comparison.scores import Scores, Statistics, benjamini_hochberg, scores_of
 from eutely.comparison.second import renamed
 from eutely.comparison.words import found_words

@@ -35,8 +35,7 @@ def worms() -> str:
     none = ", features radius"
     rows = []
     for title, paper, section, key in (
-        ("cells of the training worms (pre-atlas)", "0.966", "build seed 0{}",
-         "pre_atlas_train100"),
+        ("training worms (pre-atlas)", "0.966", "build seed 0{}", "pre_atlas_train100"),
         ("unsupervised atlas, test worms as one series", "0.961", "test seed 0{}", "test2_adapted"),
         ("the same, each worm by itself", "", "test seed 0{}", "test2"),
         ("supervised atlas, test worms as one series", "0.964", "supervised", "test2_adapted"),

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eutely.pose.symmetry import REACH, STEP, best_rolls, mirror_agreement, without_centre_line
+from eutely.pose.hypotheses import REACH, STEP, best_rolls, mirror_agreement, without_centre_line
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.floats(0.1, 5))

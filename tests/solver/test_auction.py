@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eutely.arrays import transpose
-from eutely.solver.auction import first_prices
+from eutely.solver.assignment import first_prices
 from eutely.solver.lap_sparse import lap_sparse
 
 

@@ -20,11 +20,9 @@ from eutely.comparison.doubt import (
 )
 from eutely.comparison.effects import Interval, detectable, effects_of, intervals, spread_residuals
 from eutely.comparison.exchange import with_exchanged_names
-from eutely.comparison.measured import Measured
-from eutely.comparison.missing import medians
+from eutely.comparison.measured import Measured, medians
 from eutely.comparison.permutations import Permutations
-from eutely.comparison.positions import Positions, positions
-from eutely.comparison.relative import relative
+from eutely.comparison.relative import Positions, positions, relative
 from eutely.comparison.scores import (
     LEVEL,
     Result,

@@ -11,8 +11,7 @@ from scipy.spatial import KDTree
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.cliques import UNMATCHED
-from eutely.comparison.measured import Measured
-from eutely.comparison.missing import filled
+from eutely.comparison.measured import Measured, filled
 from eutely.geometry import spacing
 from eutely.pose.straighten import straighten
 from eutely.specimen import Specimen

@@ -12,8 +12,8 @@ from scipy.spatial import KDTree
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.cliques import UNMATCHED
-from eutely.comparison.missing import filled
-from eutely.comparison.positions import Positions
+from eutely.comparison.measured import filled
+from eutely.comparison.relative import Positions
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.int64]

@@ -11,7 +11,7 @@ from scipy.stats import f as f_distribution
 from scipy.stats import ncx2, t
 
 from eutely.comparison.design import Contrast
-from eutely.comparison.missing import filled, normal_matrices
+from eutely.comparison.measured import filled, normal_matrices
 from eutely.comparison.scores import PRIOR, Scores, distances, residuals, shrunk
 
 Array = NDArray[np.float64]

@@ -8,8 +8,7 @@ from scipy.spatial import KDTree
 
 from eutely.atlas import Atlas
 from eutely.comparison.clusters import NEAREST, UNSURE, expected
-from eutely.comparison.positions import Positions
-from eutely.comparison.relative import relative
+from eutely.comparison.relative import Positions, relative
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

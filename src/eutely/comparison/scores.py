@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.comparison.design import FEWEST, Contrast
-from eutely.comparison.missing import filled, medians, normal_matrices
+from eutely.comparison.measured import filled, medians, normal_matrices
 from eutely.comparison.permutations import Permutations
 
 Array = NDArray[np.float64]

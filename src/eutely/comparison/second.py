@@ -30,7 +30,7 @@ from eutely.comparison.clusters import (
     out_of_place,
 )
 from eutely.comparison.measured import measured
-from eutely.comparison.positions import positions
+from eutely.comparison.relative import positions
 from eutely.specimen import Specimen
 
 Array = NDArray[np.float64]

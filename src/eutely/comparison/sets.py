@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from eutely.atlas import Atlas
-from eutely.comparison.missing import filled
+from eutely.comparison.measured import filled
 from eutely.errors import CompareError
 from eutely.evaluation import comparable
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eutely.comparison import Comparison
 from eutely.comparison.answer import RELATIVE, Answer, Outcome
 from eutely.comparison.comparison import count, findings
-from eutely.comparison.positions import positions
+from eutely.comparison.relative import positions
 from eutely.comparison.scores import LEVEL
 from eutely.comparison.words import NOTHING, found, headline, methods, power_words
 from eutely.report.data import packed, page_data

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eutely.report import sample
+from eutely.report import page
 from eutely.report.words import Check
 from eutely.results import Report, Shown
 
@@ -32,26 +32,26 @@ def cohort(count: int) -> Report:
 
 
 def test_a_small_cohort_is_on_the_page_as_a_whole() -> None:
-    assert sample.sampled(cohort(12)) == tuple(range(12))
-    assert sample.sampled(Report()) == ()
+    assert page.sampled(cohort(12)) == tuple(range(12))
+    assert page.sampled(Report()) == ()
 
 
 def test_a_large_cohort_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "MOST_NUCLEI", 60)
-    kept = sample.sampled(cohort(20))
+    monkeypatch.setattr(page, "MOST_NUCLEI", 60)
+    kept = page.sampled(cohort(20))
     assert len(kept) == 6
     assert {3, 7, 19} <= set(kept)  # the least consistent, the outlier, the most consistent
     assert list(kept) == sorted(kept)
-    report = sample.with_specimens(cohort(20), kept)
+    report = page.with_specimens(cohort(20), kept)
     assert [one.name for one in report.specimens] == [f"worm{number}" for number in kept]
 
 
 def test_more_outliers_than_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "MOST_NUCLEI", 25)
+    monkeypatch.setattr(page, "MOST_NUCLEI", 25)
     odd = Report(specimens=tuple(shown(k, 0.5, "odd") for k in range(9)))
-    assert sample.sampled(odd) == (0, 1)
+    assert page.sampled(odd) == (0, 1)
 
 
 def test_checks_point_to_specimens_on_the_page() -> None:
     checks = [Check("bad", "odd", "", (7, 8)), Check("good", "fine", "")]
-    assert [check.specimens for check in sample.among(checks, (3, 7))] == [(1,), ()]
+    assert [check.specimens for check in page.among(checks, (3, 7))] == [(1,), ()]
