@@ -65,7 +65,9 @@ def test_a_head_is_named_alike_however_its_colours_come(folder):
         folder, folder / "numbers.csv", "--features-map", "one=R,two=G,three=B"
     )  # fmt: skip
     pixels, said = accuracy(folder, folder / "pixels.csv", "--voxel-size", "0.3,0.3,0.6")
-    assert "states no unit: x, y, z are taken for voxels of 0.3 x 0.3 x 0.6 um" in said
+    assert (
+        "pixels.csv: no unit is stated: x, y, z are taken for voxels of 0.3 x 0.3 x 0.6 um" in said
+    )
     bare, said = accuracy(folder, folder / "bare.csv")
     assert "the atlas has B, G, R, this specimen does not" in said
     assert plain == words == mapped == pytest.approx(pixels, abs=0.01)
@@ -129,4 +131,4 @@ def test_copies_are_named_in_one_line():
 
 def test_a_voxel_size_for_micrometres_is_said_not_to_apply(folder):
     said = run("check", folder / "rgb.csv", "--voxel-size", "0.3,0.3,0.6")
-    assert "is in um already, so --voxel-size does not apply to it" in said
+    assert ": in um already, so --voxel-size does not apply" in said

@@ -51,6 +51,26 @@ def test_what_makes_no_cohort_is_refused(tmp_path, tables, words):
         read(tmp_path)
 
 
+def test_files_that_are_given_twice_are_one_line(tmp_path):
+    for name in "abc":
+        write_table([specimen(name)], tmp_path / f"{name}.csv")
+        write_table([specimen(name)], tmp_path / "again" / f"{name}.csv")
+    with pytest.raises(ReadError) as error:
+        read(tmp_path, tmp_path)
+    assert str(error.value) == f"given twice: {tmp_path / 'a.csv'} and 2 more; give each file once"
+    with pytest.raises(ReadError, match=r"called a \(.*\), and so in 2 more cases") as error:
+        read(tmp_path, tmp_path / "again")
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_true_of_many_files_is_said_once(tmp_path, caplog):
+    for name in "abc":
+        write_table([specimen(name)], tmp_path / f"{name}.csv")
+    read(tmp_path, voxel_size=2)
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"{tmp_path / 'a.csv'} and 2 more: in um already")
+
+
 def test_paths_that_are_nothing_are_refused(tmp_path):
     with pytest.raises(ReadError, match="does not exist"):
         read(tmp_path / "nowhere")

@@ -138,7 +138,7 @@ class Images:
         if self.path.exists():
             return None, ""
         if not file or not Path(file).is_file():
-            raise ReadError(f"--image {self.path} does not exist; check the path")
+            raise ReadError(f"image {self.path} does not exist; check the path")
         return Path(file), dataset
 
     def check(self, specimens: int) -> None:
@@ -146,7 +146,7 @@ class Images:
         self.inside()
         if specimens > 1 and self.single:
             raise ReadError(
-                f"--image {self.path}: one image for {specimens} specimens; give a folder with an "
+                f"image {self.path}: one image for {specimens} specimens; give a folder with an "
                 "image of the same name for each"
             )
 

@@ -204,14 +204,14 @@ def _say_units(file: Source, specimens: Sequence[Specimen], size: VoxelSize | No
     units = {specimen.unit for specimen in specimens}
     if UNKNOWN in units:
         log.warning(
-            "%s states no unit: x, y, z are taken for voxels of %s um, as --voxel-size says",
+            "%s: no unit is stated: x, y, z are taken for voxels of %s um, as --voxel-size says",
             file.path, triple(size),
         )  # fmt: skip
     stated = sorted(units - {VOXEL, UNKNOWN})
     if stated and file.kind == "table":
         log.warning(
-            "%s is in %s already, so --voxel-size does not apply to it; if its numbers are "
-            "voxels, write so into its column unit", file.path, stated[0],
+            "%s: in %s already, so --voxel-size does not apply; if its numbers are voxels, write "
+            "so into the column unit", file.path, stated[0],
         )  # fmt: skip
 
 
@@ -252,23 +252,50 @@ def survey(
     if images is not None:
         images.check(len(files))
     good, problems = [], []
-    for number, file in enumerate(files):
-        try:
-            for reading in readings([file], size, partial(progress, number), images):
-                problem = _too_few(reading)
-                if problem:
-                    problems.append(problem)
-                else:
-                    good.append(reading)
-        except EutelyError as error:
-            line, where = str(error), str(file.path)
-            named = f"{where}: {line.removeprefix(f'{file.name}: ')}"
-            problems.append(line if where in line else named)
+    with _said_once():
+        for number, file in enumerate(files):
+            try:
+                for reading in readings([file], size, partial(progress, number), images):
+                    problem = _too_few(reading)
+                    if problem:
+                        problems.append(problem)
+                    else:
+                        good.append(reading)
+            except EutelyError as error:
+                line, where = str(error), str(file.path)
+                named = f"{where}: {line.removeprefix(f'{file.name}: ')}"
+                problems.append(line if where in line else named)
     tables = [file.names.name for file in files if file.names is not None]
     if tables:
         more = ", ..." if len(tables) > 3 else ""
         log.info("tables of names beside volumes are used: %s", ", ".join(tables[:3]) + more)
     return Survey(tuple(good), tuple(problems))
+
+
+@contextmanager
+def _said_once() -> Iterator[None]:
+    """Collect warnings about files, and say what is true of many files in one line."""
+    told: dict[tuple[str, tuple[object, ...]], list[Path]] = {}
+
+    def keep(record: logging.LogRecord) -> bool:
+        about, *rest = record.args if isinstance(record.args, tuple) and record.args else (None,)
+        if record.levelno != logging.WARNING or not isinstance(about, Path):
+            return True
+        told.setdefault((str(record.msg), tuple(rest)), []).append(about)
+        return False
+
+    log.addFilter(keep)
+    try:
+        yield
+    finally:
+        log.removeFilter(keep)
+        for (message, rest), paths in told.items():
+            log.warning(message, f"{paths[0]}{_more(paths)}", *rest)
+
+
+def _more(others: Sequence[object]) -> str:
+    """Return how many there are besides the first, "" for none."""
+    return f" and {len(others) - 1} more" if len(others) > 1 else ""
 
 
 def _too_few(reading: Reading) -> str:
@@ -292,21 +319,23 @@ def cohort_problems(cohort: Sequence[Reading]) -> list[str]:
     """Return why specimens do not make a cohort: equal names, different units."""
     seen: dict[str, Path] = {}
     units: dict[str, list[Path]] = {}
-    problems = []
+    again, called = [], []
     for reading in cohort:
-        specimen, path = reading.specimen, reading.path
-        if specimen.name in seen:
-            problems.append(
-                f"two specimens are called {specimen.name} ({seen[specimen.name]} and {path}); "
-                "rename one"
-            )
-        seen[specimen.name] = path
-        units.setdefault(specimen.unit, []).append(path)
+        name, path = reading.specimen.name, reading.path
+        if name in seen and seen[name] == path:
+            again.append(path)
+        elif name in seen:
+            called.append(f"{name} ({seen[name]} and {path})")
+        seen[name] = path
+        units.setdefault(reading.specimen.unit, []).append(path)
+    problems = []
+    if again:
+        problems.append(f"given twice: {again[0]}{_more(again)}; give each file once")
+    if called:
+        more = f", and so in {len(called) - 1} more cases" if len(called) > 1 else ""
+        problems.append(f"two specimens are called {called[0]}{more}; rename one")
     if len(units) > 1:
-        parts = []
-        for unit, paths in units.items():
-            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-            parts.append(f"{paths[0]}{more} in {unit}")
+        parts = [f"{paths[0]}{_more(paths)} in {unit}" for unit, paths in units.items()]
         problems.append(
             f"mixed units: {', '.join(parts)}; convert to one (tables: column 'unit'; tables in "
             "voxels: --voxel-size)"

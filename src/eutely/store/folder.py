@@ -174,6 +174,7 @@ def _check(path: Path) -> None:
             for entry in path.iterdir()
             if entry.name != LOCK and not ASIDE.match(entry.name)
         )
+        others = [name for name in others if not name.startswith(".")] or others
         if others:
             raise RunFolderError(
                 f"{path} is not a run folder (it holds {', '.join(others[:3])}"
