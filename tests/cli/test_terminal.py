@@ -55,8 +55,8 @@ WORDS = {
     "build worms -o new --config settings.toml -j 1": """\
 30 cells in 4 specimens; an atlas of other specimens confirms 100.0% of their
 nuclei
-handedness not clear, most in doubt first: 4 of 4 specimens (worm003, worm001,
-worm002, worm004)
+left and right look alike in these specimens: none shows whether it is a mirror
+image
 atlas: new/atlas.h5, report: new/report.html
 next: eutely name new NAMED_SPECIMENS
 """,

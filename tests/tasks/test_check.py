@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -239,6 +241,10 @@ def test_units_that_differ_from_the_atlas():
     assert "about 1,000 times the atlas's: nanometres" in odd.detail
     odd = kinds(odd_units(scaled(1, unit="voxel"), atlas))["unit differs from the atlas's"]
     assert "in voxel, the atlas in um; give --voxel-size" in odd.detail
+    in_voxels = replace(atlas, unit="voxel")  # of any size
+    assert not list(odd_units(scaled(9, unit="um"), in_voxels))
+    assert not list(odd_units(scaled(9), in_voxels))
+    assert kinds(odd_units(scaled(9, unit="voxel"), in_voxels))["size far from the atlas's"]
 
 
 def test_python_says_what_the_commands_say(tmp_path, caplog):

@@ -186,13 +186,17 @@ def summarise(built: "Built", output: Path) -> None:
         f"{counted(len(atlas), 'cell')}{rare} in {len(built.specimens)} specimens; an atlas of "
         f"other specimens confirms {built.consistency().mean():.1%} of their nuclei"
     )
+    unclear = unclear_hands(built.fits)
+    alike = len(unclear) == len(built.fits)
     for found, names in (
         ("mirror images of the others", [fit.specimen for fit in built.fits if fit.mirrored]),
         ("parts of the body", [fit.specimen for fit in built.fits if fit.view is not None]),
-        (f"{NOT_CLEAR}, most in doubt first", unclear_hands(built.fits)),
+        (f"{NOT_CLEAR}, most in doubt first", [] if alike else unclear),
     ):
         if names:
             say(f"{found}: {len(names)} of {len(built.fits)} specimens ({listed(names)})")
+    if alike:
+        say("left and right look alike in these specimens: none shows whether it is a mirror image")
     say(f"atlas: {output / 'atlas.h5'}, report: {output / 'report.html'}")
     if built.outliers:
         say(f"check these specimens, they are unlike the others: {', '.join(built.outliers)}")

@@ -166,6 +166,13 @@ def _hands(report: Report) -> list[Check]:
     unclear = [at for at, shown in enumerate(report.specimens) if NOT_CLEAR in shown.note]
     if not unclear:
         return []
+    if len(unclear) == len(report.specimens) > 1:
+        what = "Left and right look alike: no specimen shows whether it is a mirror image."
+        return [
+            Check(
+                "look", what, "Names may have left and right exchanged. Confidences allow for that."
+            )
+        ]
     return [
         Check(
             "look",

@@ -227,15 +227,15 @@ def odd_units(facts: Facts, atlas: Atlas | None = None) -> Iterator[Oddity]:
         yield Oddity(facts.name, "unit looks wrong", f"{detail}; is it really micrometres?")
     if atlas is None:
         return
-    if UNKNOWN not in (facts.unit, atlas.unit) and facts.unit != atlas.unit:
-        advice = "give --voxel-size" if facts.unit == VOXEL else "convert the specimen"
-        detail = f"in {facts.unit}, the atlas in {atlas.unit}; {advice}"
+    if (facts.unit, atlas.unit) == (VOXEL, MICROMETRE):
+        detail = f"in {VOXEL}, the atlas in {MICROMETRE}; give --voxel-size"
         yield Oddity(facts.name, "unit differs from the atlas's", detail)
         return
+    if atlas.unit == VOXEL != facts.unit:
+        return  # the scale of its voxels is found while annotating
     factor = facts.spread / float(np.sqrt(atlas.means.var(axis=0).sum()))
     if not 1 / FAR < factor < FAR:
-        detail = _size_words(factor, "the atlas's")
-        yield Oddity(facts.name, "size far from the atlas's", detail)
+        yield Oddity(facts.name, "size far from the atlas's", _size_words(factor, "the atlas's"))
 
 
 def _size_words(factor: float, whose: str) -> str:
@@ -316,9 +316,9 @@ def odd_specimens(cohort: Sequence[Facts]) -> Iterator[Oddity]:
             detail = f"{facts.nuclei} nuclei, the cohort has {usual:g}"
             yield Oddity(facts.name, "count far from the cohort's", detail)
 
-    known = [not np.isnan(facts.radius) for facts in cohort]
-    for facts, has in zip(cohort, known, strict=True):
-        if any(known) and not has:
+    known = not all(np.isnan(facts.radius) for facts in cohort)
+    for facts in cohort:
+        if known and np.isnan(facts.radius):
             yield Oddity(facts.name, "no radius known", "others of the cohort have radii")
 
     spreads = np.log([facts.spread for facts in cohort])
