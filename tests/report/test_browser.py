@@ -199,6 +199,9 @@ def test_a_phone_shows_controls_beside_the_view_and_readable_charts(
         })"""
     )
     assert overlaps == [False, False]
+    assert page.evaluate(
+        "[...document.querySelectorAll('.checks')].every((e) => e.scrollHeight <= e.clientHeight)"
+    )
     covered = page.evaluate(
         """() => {
             const button = document.querySelector("[data-copy=command]").getBoundingClientRect();

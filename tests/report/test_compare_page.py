@@ -124,6 +124,8 @@ def test_a_phone_shows_everything_in_its_width(browser: Any, path: Path) -> None
             .map((svg) => 12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""
     )
     assert min(sizes) >= 9
+    card, legend = (page.locator(name).bounding_box() for name in ("#card", "#atlas-legend"))
+    assert card["y"] + card["height"] <= legend["y"]  # neither covers the other
     page.close()
 
 
