@@ -114,6 +114,8 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 def _line(detail: ErrorDetails) -> str:
     """Return one line that states what is wrong with a setting."""
     key = ".".join(map(str, detail["loc"]))
+    if key == "preset":
+        return "a preset is no setting: config='paper', or config={'preset': 'paper', ...}"
     if detail["type"] == "extra_forbidden":
         near = _nearest(key)
         hint = f"did you mean {near}?" if near else "'eutely config' prints all known keys"

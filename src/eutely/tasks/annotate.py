@@ -113,6 +113,7 @@ def annotate(
         callback for long-running work; specimens of a series are counted twice.
     """
     inputs.check_progress(progress)
+    inputs.check_flag("adapt", adapt)
     atlas = inputs.the_atlas(atlas)
     specimens = looked_at(specimens, atlas)
     given = pins_of_specimens(inputs.the_pins(pins) or {}, specimens)

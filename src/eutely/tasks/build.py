@@ -200,6 +200,7 @@ def build(
         ``.atlas`` is the atlas; the same bytes for the same specimens, settings and seed.
     """
     inputs.check_progress(progress)
+    inputs.check_flag("supervised", supervised)
     settings, pins = inputs.the_config(config), inputs.the_pins(pins)
     if supervised:
         settings = settings.model_copy(update={"method": "named"})

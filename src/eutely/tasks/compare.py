@@ -75,7 +75,10 @@ def compare(
     """
     design = design or Design()
     if not isinstance(design, Design):
-        raise CompareError(f"design: expected a Design, found {kind(design)}")
+        raise CompareError(
+            f"design: expected a Design, such as eutely.Design(permutations=999), "
+            f"found {kind(design)}"
+        )
     atlas, groups = the_atlas(atlas), _the_groups(groups)
     check_groups(groups)
     labels = tuple(groups)
@@ -104,7 +107,8 @@ def compare(
         before = named
         named = renamed(atlas, specimens, named)
         changed = sum(int((a.cells != b.cells).sum()) for a, b in zip(before, named, strict=True))
-        log.info("%d nuclei have another cell by second places", changed)
+        if changed:
+            log.info("%d nuclei are taken for the cell that lies there in several animals", changed)
     names = [specimen.name for specimen in specimens]
     questions = contrasts(labels, animals, names, design)
     progress("comparing", 0, len(questions) + 1, "measuring")

@@ -65,6 +65,8 @@ def is_path(given: object) -> TypeGuard[str | PathLike[str]]:
 
 def kind(given: object) -> str:
     """Return what a value is, in a word, for errors."""
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
     return "None" if given is None else type(given).__name__
 
 
@@ -186,6 +188,12 @@ def check_progress(progress: object) -> None:
             f"progress is {progress!r}; give a function of (what, done, total, note), or leave it "
             "out"
         )
+
+
+def check_flag(what: str, flag: object) -> None:
+    """Raise an error unless a value is True, False or None."""
+    if flag is not None and not isinstance(flag, bool):
+        raise EutelyError(f"{what} is {flag!r}; give True or False")
 
 
 def check_seed(seed: object) -> None:
