@@ -32,6 +32,9 @@ UNCLEAR = 0.1
 NOT_CLEAR = "handedness not clear"
 """What is said of it."""
 
+MORE_DOUBT = ", more than in the others"
+"""What is added where sides are alike in all specimens, and one is more in doubt than most."""
+
 
 class NucleusCells(NamedTuple):
     """The cells of ``n`` nuclei of one specimen, before they are given ids and names.
@@ -162,14 +165,15 @@ class Annotation:
         fewer = tuple(row[:count] for row in self.alternatives)
         return replace(self, alternatives=fewer, rivals=self.contested)
 
-    def note(self, atlas: Atlas) -> str:
+    def note(self, atlas: Atlas, *, more: bool = False) -> str:
         """Return such as "mirrored; shows the front 58% of the atlas, 312 of 558 cells".
 
-        "" for a whole specimen that is no mirror image, if that is clear.
+        "" for a whole specimen that is no mirror image, if that is clear. ``more`` says that its
+        handedness is less clear than that of others.
         """
         notes = ["mirrored"] if self.mirrored else []
         if self.other_hand >= UNCLEAR:
-            notes.append(NOT_CLEAR)
+            notes.append(NOT_CLEAR + (MORE_DOUBT if more else ""))
         if self.exchanged:
             notes.append("its channels are exchanged")
         seen = self._in_view()

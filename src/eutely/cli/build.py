@@ -178,7 +178,7 @@ def run_folder(path: Path, command: str, force: bool = False) -> "Iterator[RunFo
 def summarise(built: "Built", output: Path) -> None:
     """Print what a build found, and what to do next."""
     from eutely.annotation import NOT_CLEAR
-    from eutely.tasks.outliers import unclear_hands
+    from eutely.tasks.outliers import doubtful_hands, sides_alike
 
     atlas = built.atlas
     rare = f" ({int(atlas.rare.sum())} of them rare)" if atlas.rare.any() else ""
@@ -186,17 +186,19 @@ def summarise(built: "Built", output: Path) -> None:
         f"{counted(len(atlas), 'cell')}{rare} in {len(built.specimens)} specimens; an atlas of "
         f"other specimens confirms {built.consistency().mean():.1%} of their nuclei"
     )
-    unclear = unclear_hands(built.fits)
-    alike = len(unclear) == len(built.fits)
+    doubtful = doubtful_hands(built.fits)
+    alike = sides_alike(built.fits)
     for found, names in (
         ("mirror images of the others", [fit.specimen for fit in built.fits if fit.mirrored]),
         ("parts of the body", [fit.specimen for fit in built.fits if fit.view is not None]),
-        (f"{NOT_CLEAR}, most in doubt first", [] if alike else unclear),
+        (f"{NOT_CLEAR}, most in doubt first", [] if alike else doubtful),
     ):
         if names:
             say(f"{found}: {len(names)} of {len(built.fits)} specimens ({listed(names)})")
     if alike:
-        say("left and right look alike in these specimens: none shows whether it is a mirror image")
+        apart = f"; most in doubt: {listed(doubtful)}" if doubtful else ""
+        say("left and right look alike in these specimens: none shows whether it is a mirror "
+            f"image{apart}")  # fmt: skip
     say(f"atlas: {output / 'atlas.h5'}, report: {output / 'report.html'}")
     if built.outliers:
         say(f"check these specimens, they are unlike the others: {', '.join(built.outliers)}")

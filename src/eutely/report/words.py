@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eutely.annotation import NOT_CLEAR
+from eutely.annotation import MORE_DOUBT, NOT_CLEAR
 from eutely.atlas import Atlas
 from eutely.plots import compute
 from eutely.results import Report
@@ -168,11 +168,11 @@ def _hands(report: Report) -> list[Check]:
         return []
     if len(unclear) == len(report.specimens) > 1:
         what = "Left and right look alike: no specimen shows whether it is a mirror image."
-        return [
-            Check(
-                "look", what, "Names may have left and right exchanged. Confidences allow for that."
-            )
-        ]
+        apart = [at for at in unclear if MORE_DOUBT in report.specimens[at].note]
+        why = "Names may have left and right exchanged. Confidences allow for that."
+        if apart:
+            why += " These are more in doubt than the others."
+        return [Check("look", what, why, tuple(apart[:MOST_LISTED]))]
     return [
         Check(
             "look",

@@ -26,6 +26,10 @@ FEW = 0.5
 DOUBTFUL = 0.2
 """Probability of lying right below which a specimen is hardly placed."""
 
+MORE = 2.0
+"""How many times as probable as usual another handedness is in a specimen that is called doubtful,
+where sides are alike in all."""
+
 COHORT = 5
 """Specimens that are needed to say what is usual."""
 
@@ -108,8 +112,25 @@ def unclear_hands(fits: Sequence[Annotation]) -> list[str]:
     return [fit.specimen for fit in unclear]
 
 
-def warn_of_hands(fits: Sequence[Annotation]) -> None:
-    """Log a warning of specimens that may be mirror images, unless sides are alike in all."""
+def sides_alike(fits: Sequence[Annotation]) -> bool:
+    """Return whether the handedness of no specimen is clear."""
+    return len(unclear_hands(fits)) == len(fits)
+
+
+def doubtful_hands(fits: Sequence[Annotation]) -> list[str]:
+    """Return the specimens that may be mirror images, those most in doubt first.
+
+    Where sides are alike in all, these are the ones that are more in doubt than most.
+    """
     unclear = unclear_hands(fits)
-    if 0 < len(unclear) < len(fits):
-        log.warning("%s: %s", NOT_CLEAR, ", ".join(unclear))
+    if not sides_alike(fits):
+        return unclear
+    usual = float(np.median([fit.other_hand for fit in fits]))
+    apart = {fit.specimen for fit in fits if fit.other_hand > MORE * usual}
+    return [name for name in unclear if name in apart]
+
+
+def warn_of_hands(fits: Sequence[Annotation]) -> None:
+    """Log a warning of the specimens of `doubtful_hands`."""
+    if doubtful := doubtful_hands(fits):
+        log.warning("%s: %s", NOT_CLEAR, ", ".join(doubtful))

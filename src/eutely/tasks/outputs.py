@@ -29,7 +29,7 @@ from eutely.results import Report, Shown
 from eutely.specimen import Specimen
 from eutely.store.files import new_record, read_record
 from eutely.store.folder import RunFolder, versions
-from eutely.tasks.outliers import outliers, warn
+from eutely.tasks.outliers import doubtful_hands, outliers, sides_alike, warn
 from eutely.tasks.pins import Pins
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def report_of_build(
 ) -> Report:
     """Return what the page of a run shows."""
     named = any(specimen.names for specimen in built.specimens)
+    apart = set(doubtful_hands(built.fits) if sides_alike(built.fits) else ())
     rows = zip(built.specimens, built.cells, built.fits, built.consistency(), strict=True)
     return Report(
         "build",
@@ -107,7 +108,7 @@ def report_of_build(
                 fit.alternatives,
                 float(consistency),
                 built.outliers.get(specimen.name, ""),
-                fit.note(built.atlas),
+                fit.note(built.atlas, more=fit.specimen in apart),
                 own_colours(specimen),
             )
             for specimen, cells, fit, consistency in rows
