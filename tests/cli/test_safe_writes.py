@@ -135,6 +135,39 @@ def test_a_commit_of_somebody_else_is_refused(named: Path, tmp_path: Path) -> No
         run("view", named, "--no-open")
 
 
+def test_a_run_takes_no_named_atlas_of_another_one(named: Path, tmp_path: Path, cohort) -> None:
+    eutely.build(cohort[1:], tmp_path / "other", config=OTHER, workers=1)
+    write_table(cohort, tmp_path / "worms.csv")
+    before = (named / "atlas.h5").read_bytes()
+    for target in (named / "atlas.h5", f"{named}/../run/atlas.h5"):
+        with pytest.raises(WriteError, match="is the atlas of a run, of other cells; give -o"):
+            run("name", tmp_path / "other", tmp_path / "worms.csv", "-o", target)
+    assert (named / "atlas.h5").read_bytes() == before
+    run("view", named, "--no-open")
+
+
+def test_a_run_that_was_built_again_meanwhile_takes_no_names(
+    named: Path, tmp_path: Path, cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_table(cohort, tmp_path / "worms.csv")
+    from eutely.tasks import evaluate
+
+    name = evaluate.name
+
+    def and_a_build(*given, **options):
+        found = name(*given, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(evaluate, "name", name)
+            eutely.build(cohort[1:], named, config=OTHER, workers=1)
+        return found
+
+    monkeypatch.setattr(evaluate, "name", and_a_build)
+    with pytest.raises(WriteError, match="is the atlas of a run, of other cells"):
+        run("name", named, tmp_path / "worms.csv")
+    assert eutely.Atlas.load(named).specimens == 3
+    run("view", named, "--no-open")
+
+
 # --- nothing is written outside
 
 

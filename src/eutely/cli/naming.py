@@ -76,12 +76,13 @@ def name(
     run_on = threads_or_dask(workers, dask)
     unnamed = open_atlas(atlas)
     refuse_to_replace([target], files_read(inputs, names))
-    atlas_at(target)  # another kind of file is refused before any work
+    refuse_other_run(target, unnamed)  # before any work, as is another kind of file
     specimens = read_specimens(inputs, voxel_size, quiet, names=names, skip_bad=skip_bad)
     from eutely.tasks.evaluate import name as name_cells  # after errors: it is slow
 
     with progress_of("match", quiet) as progress:
         named = name_cells(unnamed, specimens, workers=run_on, progress=progress)
+    refuse_other_run(target, named)  # a build may have replaced it meanwhile
     keep_atlas(target, named)
     if is_of_run(target):
         with tables_in(target.parent):  # the page shows the names of the atlas
@@ -101,6 +102,18 @@ def is_of_run(target: Path) -> bool:
     from eutely.io.written import REPORT
 
     return target == atlas_file(str(target.parent)) and (target.parent / REPORT).exists()
+
+
+def refuse_other_run(target: Path, atlas: "Atlas") -> None:
+    """Raise an error if ``target`` is the atlas of a run, and of other cells than ``atlas``."""
+    from eutely.io.atlas import cells_of
+
+    before = atlas_at(target)
+    if before is not None and is_of_run(target) and cells_of(before) != cells_of(atlas):
+        raise WriteError(
+            f"{target} is the atlas of a run, of other cells; give -o another file, or name that "
+            "run itself"
+        )
 
 
 def renew_page(folder: Path, atlas: "Atlas") -> None:

@@ -179,7 +179,7 @@ def _commit(folder: Path, commit: Commit) -> None:
     """Turn the files of a finished block into those of the folder."""
     hashes = {path.name: _hash(path) for path in sorted(commit.aside.iterdir())}
     with alone(folder / RECORD):
-        finish(folder)  # of another process that wrote meanwhile
+        _finish(folder)  # of another process that wrote meanwhile
         before = manifest_of(folder)
         _keep_changed(folder, before, hashes)
         content = {
@@ -200,12 +200,20 @@ def _keep_changed(folder: Path, before: Manifest, hashes: Mapping[str, str]) -> 
     for name, hash_ in hashes.items():
         there = folder / name
         refuse_link(there)
+        if there.is_dir():
+            raise WriteError(f"{there} is a folder, where a file goes; move it away")
         if there.is_file() and _hash(there) not in (before.files.get(name), hash_):
             _keep(there)
 
 
 def finish(folder: Path) -> None:
     """Complete what a command had committed to a folder when it was ended."""
+    if os.path.lexists(folder / COMMIT):
+        with alone(folder / RECORD):  # a command may be about to complete it
+            _finish(folder)
+
+
+def _finish(folder: Path) -> None:
     ready = folder / COMMIT
     if not os.path.lexists(ready):
         return
@@ -315,14 +323,23 @@ def copy_at(path: Path) -> Iterator[Path]:
 
     As in `tables_in`: what a person changed or made there is kept as ``<name>.bak``.
     """
-    before = manifest_of(path.parent)
+    finish(path.parent)
     with whole(path) as aside:
         yield aside
         new = hash_of(aside)
-        if path.exists() and hash_of(path) not in (before.files.get(path.name), new):
+        if path.exists() and hash_of(path) not in (_known_hash(path), new):
             _keep(path)
-    after = {"schema": SCHEMA, "cells": before.cells, "files": before.files | {path.name: new}}
-    write_text(path.parent / RECORD, json.dumps(after, indent=1, sort_keys=True) + "\n")
+    with alone(path.parent / RECORD):  # others may have committed files since
+        _finish(path.parent)
+        known = manifest_of(path.parent)
+        files = known.files | {path.name: new}
+        after = {"schema": SCHEMA, "cells": known.cells, "files": files}
+        write_text(path.parent / RECORD, json.dumps(after, indent=1, sort_keys=True) + "\n")
+
+
+def _known_hash(path: Path) -> str | None:
+    """Return the hash of a file as eutely wrote it; None where that is not known."""
+    return manifest_of(path.parent).files.get(path.name)
 
 
 def write_page(path: Path, page: str) -> None:
