@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eutely.fit.evidence import PLACED, evidence, is_mirrored, support, trust
-from eutely.fit.hypothesis import Prior
+from eutely.fit.evidence import PLACED, is_mirrored, trust, weigh
+from eutely.fit.hypothesis import WITNESS, Prior
 from eutely.fit.match import Fit, match_jointly
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.posterior import Posterior, Target, place
@@ -32,6 +32,11 @@ def placed(target: Target, points: Points) -> Posterior:
     return place(target, posed(points), Prior.of(1.0, same=1.0))
 
 
+def evidence(model: Model, fit: Fit, points: Points) -> float:
+    """Return the log-likelihood of a fit in a pose that is known."""
+    return WITNESS * weigh(model, fit, points).log
+
+
 def cloud(count: int, seed: int) -> Points:
     """Return random points in the box of a body."""
     (body,) = bodies(1, seed=seed)
@@ -52,16 +57,17 @@ def glued(seed: int) -> tuple[Points, np.ndarray]:
 
 def test_the_right_place_has_more_evidence_than_any_other(model: Model) -> None:
     (body,) = bodies(1, seed=3)
-    right = evidence(model, place_standing(model, posed(body)), body)
+    right = evidence(model, place_standing(model, posed(body)).fit, body)
     for roll, back in ((180.0, False), (0.0, True), (90.0, False)):
         points = turned(body, roll, back)
-        assert evidence(model, place_standing(model, posed(points)), points) < right - 50
+        assert evidence(model, place_standing(model, posed(points)).fit, points) < right - 50
 
 
 def test_the_unit_of_nuclei_does_not_change_what_compares(model: Model) -> None:
     """Densities are those of nuclei as they are, so that fits of different scales compare."""
     (body,) = bodies(1, seed=3)
-    fits = [place_standing(model, posed(turned(body, roll, back=False))) for roll in (0.0, 120.0)]
+    rolled = [posed(turned(body, roll, back=False)) for roll in (0.0, 120.0)]
+    fits = [place_standing(model, one).fit for one in rolled]
     plain = [evidence(model, fit, body) for fit in fits]
     scaled = [evidence(model, fit, 10.0 * body) for fit in fits]
     np.testing.assert_allclose(np.subtract(*plain), np.subtract(*scaled), rtol=1e-6)
@@ -72,7 +78,7 @@ def test_a_whole_body_is_no_part_and_a_part_is_no_whole_body(model: Model) -> No
     """What is left out of view costs; what is missing costs more."""
     (body,) = bodies(1, seed=3)
     scores = np.zeros((CELLS, 0))
-    whole = place_standing(model, posed(body))
+    whole = place_standing(model, posed(body)).fit
     seen = match_jointly(model, warp_part(model, body, scores, None), probabilities=True)
     assert evidence(model, whole, body) > evidence(model, seen, body)
     part = body[body[:, 0] > np.quantile(body[:, 0], 0.5)]
@@ -114,16 +120,16 @@ def test_trust_is_less_where_nuclei_lie_badly(model: Model) -> None:
     order = np.argsort(body[:, 0])
     odd = body.copy()
     odd[order[:15]] += np.random.default_rng(0).normal(0, 6.0, (15, 3))
-    fit = place_standing(model, posed(odd))
-    trusted = trust(model, fit, odd)
+    doubtful, sure = (place_standing(model, posed(points)) for points in (odd, body))
+    trusted = trust(model, doubtful)
     assert trusted[order[:8]].mean() < trusted[order[-30:]].mean()
-    assert trusted.mean() < trust(model, place_standing(model, posed(body)), body).mean()
-    assert support(model, fit, odd) < support(model, place_standing(model, posed(body)), body)
+    assert trusted.mean() < trust(model, sure).mean()
+    assert doubtful.support < sure.support
 
 
 def test_a_matching_to_wrong_cells_is_less_likely(model: Model) -> None:
     (body,) = bodies(1, seed=3)
-    fit: Fit = place_standing(model, posed(body))
+    fit = place_standing(model, posed(body)).fit
     nuclei = fit.nuclei.copy()
     nuclei[[10, 40]] = nuclei[[40, 10]]
     swapped = replace(fit, nuclei=nuclei, shares=None)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import eutely
 from eutely.annotation import Annotation
 from eutely.costs.near import FREE, NOBODYS
-from eutely.fit.evidence import PLACED
+from eutely.fit.evidence import PLACED, Weighed
 from eutely.fit.hypothesis import Prior
 from eutely.fit.match import Fit
 from eutely.fit.model import model_of_atlas
@@ -72,8 +72,8 @@ POINTS = np.concatenate([np.zeros((1, 3)), np.eye(3)])
 def mixture(*fits: Fit, logs: list[float], mirrored_by: float = 0.5) -> Posterior:
     """Return the mixture of fits with such logarithms of their probabilities, fully trusted."""
     prior, sure = Prior.of(1.0, same=1.0), tuple(np.ones(len(POINTS)) for _ in fits)
-    supports = tuple(1.0 for _ in fits)
-    return Posterior(POINTS, prior, fits, np.array(logs), supports, sure, mirrored_by)
+    weighed = tuple(Weighed(fit, log, 1.0) for fit, log in zip(fits, logs, strict=True))
+    return Posterior(POINTS, prior, weighed, sure, mirrored_by)
 
 
 def test_what_other_fits_say_is_doubt_and_an_alternative() -> None:
@@ -138,7 +138,7 @@ def test_what_another_posterior_says_of_the_other_handedness_is_kept() -> None:
     assert joined.hands.tolist() == [False, True]
     np.testing.assert_allclose(joined.weights, [0.75, 0.25])
     assert joined.best == 0
-    assert again.beside(mixture(as_is, logs=[0.0])) is again
+    assert len(again.beside(mixture(as_is, logs=[0.0])).weighed) == 1
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_pins_are_respected_by_all_fits(target: Target) -> None:
     pins = np.full(CELLS, FREE, np.int32)
     pins[4], pins[20] = 30, NOBODYS
     found = place(target, posed(body), Prior.of(1.0, same=1.0), pins)
-    for fit in found.fits:
+    for fit, *_ in found.weighed:
         assert fit.nuclei[30] == 4
         assert 20 not in fit.nuclei
     nuclei = found.nucleus_cells()

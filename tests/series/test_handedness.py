@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from eutely.fit.evidence import PLACED
+from eutely.fit.evidence import PLACED, Weighed
 from eutely.fit.hypothesis import MIRRORED, Prior
 from eutely.fit.match import Fit
 from eutely.fit.posterior import Posterior
@@ -18,20 +18,13 @@ POINTS = np.concatenate([np.zeros((1, 3)), np.eye(3)])
 
 def specimen(odds: float, support: float = 2.0) -> Posterior:
     """Return a specimen with a fit of each handedness, and the log-odds that it is mirrored."""
-    fits = tuple(
-        Fit(
-            POINTS,
-            POINTS * [1.0, 1.0, sign],
-            np.zeros((4, 0)),
-            np.arange(4, dtype=np.int32),
-            0.0,
-            Rates(0.1, 0.1),
-        )
-        for sign in (1.0, -1.0)
-    )
+    weighed = []
+    for sign, log in ((1.0, 0.0), (-1.0, odds)):
+        warped, nuclei = POINTS * [1.0, 1.0, sign], np.arange(4, dtype=np.int32)
+        fit = Fit(POINTS, warped, np.zeros((4, 0)), nuclei, 0.0, Rates(0.1, 0.1))
+        weighed.append(Weighed(fit, log, support))
     trusts = (np.ones(4), np.ones(4))
-    logs = np.array([0.0, odds])
-    return Posterior(POINTS, Prior.of(1.0, same=1.0), fits, logs, (support, support), trusts)
+    return Posterior(POINTS, Prior.of(1.0, same=1.0), tuple(weighed), trusts)
 
 
 def one_handed(*, mirrored: bool) -> Posterior:
@@ -39,9 +32,7 @@ def one_handed(*, mirrored: bool) -> Posterior:
     at = int(mirrored)
     return replace(
         both,
-        fits=both.fits[at : at + 1],
-        logs=both.logs[:1],
-        supports=(2.0,),
+        weighed=(both.weighed[at]._replace(support=2.0),),
         trusts=both.trusts[:1],
     )
 
@@ -57,7 +48,7 @@ def test_a_series_turns_specimens_whose_other_handedness_it_shows() -> None:
     assert not settled(doubtful)[0].mirrored
     *_, turned = settled(specimen(3.0), specimen(2.0), doubtful)
     assert turned.mirrored
-    assert turned.fit is doubtful.fits[1]
+    assert turned.fit is doubtful.weighed[1].fit
     assert settled(doubtful, known=(0, 9))[0].mirrored
 
 

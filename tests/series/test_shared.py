@@ -50,7 +50,7 @@ def test_nobody_there_moves_nothing(atlas: Atlas) -> None:
 def test_values_of_nuclei_are_ordered_by_their_cells() -> None:
     model = model_of_atlas(atlas_of_bodies())
     (body,) = bodies(1, seed=3)
-    fit = place_standing(model, posed(body[::-1].copy()))
+    fit = place_standing(model, posed(body[::-1].copy())).fit
     nuclei = fit.nuclei.copy()
     table = by_cell(fit, fit.posed)
     assert table.shape == (CELLS, 3)
@@ -66,13 +66,13 @@ def test_a_shift_that_others_show_makes_a_specimen_of_their_series_likelier() ->
 
     def places(seed: int, count: int, sign: float) -> np.ndarray:
         return np.stack([
-            by_cell(fit, fit.warped)
-            for fit in (place_standing(model, posed(b + sign * push)) for b in bodies(count, seed))
+            by_cell(one.fit, one.fit.warped)
+            for one in (place_standing(model, posed(b + sign * push)) for b in bodies(count, seed))
         ])  # fmt: skip
 
     none = np.zeros((20, CELLS, 0))
     moved = model_of_atlas(shifted(atlas, places(10, 20, 1.0), none))
     for sign, better in ((1.0, True), (-1.0, False)):
         points = bodies(1, seed=3)[0] + sign * push
-        fit = place_standing(model, posed(points))
+        fit = place_standing(model, posed(points)).fit
         assert (gain(model, moved, fit, points) > 0) == better

@@ -96,11 +96,11 @@ def test_of_a_specimen_whose_place_is_known_no_other_pose_is_tried(atlas: Atlas)
     (one,) = eutely.simulate(specimens=1, cells=60, variation=0.5, seed=4)
     specimen = posed(oriented(anonymous(one, "new")), atlas.size, atlas.features)
     model = model_of_atlas(atlas)
-    fit = fit_specimen(atlas, model, specimen)
+    fit = fit_specimen(atlas, model, specimen).fit
 
     def fitted_again(places: np.ndarray) -> np.ndarray:
         placed = Posed((places,), specimen.radii, specimen.scores)
-        return fit_specimen(atlas, model, placed).nuclei
+        return fit_specimen(atlas, model, placed).fit.nuclei
 
     np.testing.assert_array_equal(fitted_again(fit.warped), fit.nuclei)
     turned = fitted_again(fit.warped * [-1.0, -1.0, 1.0])

@@ -23,7 +23,7 @@ from eutely.estimate import independent_gaussians, robust_gaussians
 from eutely.features import cell_means
 from eutely.find.refine.grow import settled
 from eutely.find.refine.rounds import linear_round, nuclei_as_cells
-from eutely.fit.evidence import PLACED, is_mirrored, support
+from eutely.fit.evidence import PLACED, is_mirrored
 from eutely.fit.hypothesis import CERTAIN, WITNESS, Prior
 from eutely.fit.mirror import (
     ASYMMETRIC,
@@ -331,12 +331,10 @@ def _place(target: Target, known: bool, hands: tuple[bool, ...], specimen: Posed
     ratio = spacing(model.means) / max(spacing(points), 1e-300)
     prior = Prior.of(ratio, same=1.0 if known else 0.0, hands=hands)
     found: Placements = {}
-    for fit, log_probability in warped(target, specimen, prior):
+    for fit, log, support in warped(target, specimen, prior):
         hand = is_mirrored(points, fit.posed)
         if hand not in found:
-            found[hand] = Placement(
-                fit.posed, support(model, fit, points), fit.view is not None, log_probability
-            )
+            found[hand] = Placement(fit.posed, support, fit.view is not None, log)
     return found
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import digamma, expit
 
-from eutely.align.affine import growth
+from eutely.align.affine import growth, least_squares
 from eutely.candidates import Candidates
 from eutely.costs.near import FREE
+from eutely.fit.hypothesis import WITNESS, Prior
 from eutely.fit.match import Fit, Pins, feature_term
 from eutely.fit.model import Model
 from eutely.fit.rates import LOWEST_RATE, START, student_constant
@@ -40,8 +43,29 @@ AROUND = 12
 """Nuclei around each one, itself included, by which its place is judged."""
 
 
-def evidence(model: Model, fit: Fit, points: Points) -> float:
-    """Return the log-likelihood of a specimen by a fit, with the prior of what it shows.
+class Weighed(NamedTuple):
+    """A fit and what the evidence says about it.
+
+    Attributes
+    ----------
+    fit
+        of one specimen of ``n`` nuclei.
+    log
+        logarithm of its probability, up to a constant, but for its handedness.
+    support
+        by how much, per nucleus, the cells explain the specimen better than chance does: how many
+        times likelier the nuclei are at their places than as points anywhere in the body, in
+        logarithms. Specimens at their right places have 0 to 4, random points and other organisms
+        -1.4 or less. NaN where the model of the atlas gives no evidence.
+    """
+
+    fit: Fit
+    log: float
+    support: float
+
+
+def weigh(model: Model, fit: Fit, points: Points, prior: Prior | None = None) -> Weighed:
+    """Weigh a fit by its evidence and by what is known before.
 
     Parameters
     ----------
@@ -51,16 +75,26 @@ def evidence(model: Model, fit: Fit, points: Points) -> float:
         from `match_jointly`, or before it.
     points
         (n, 3), the nuclei in their own unit, so that poses of different scales compare.
+    prior
+        of the map from there into the frame of the atlas; None where the pose is known.
     """
     likelihood = log_likelihood(model, fit, points)
+    log = (likelihood - _view_cost(model, fit)) / WITNESS
+    if prior is not None:
+        log += prior.log(least_squares(points, fit.posed)[0])
+    chance = len(points) * (model.background.density + growth(points, fit.warped))
+    return Weighed(fit, log, (likelihood - chance) / len(points))
+
+
+def _view_cost(model: Model, fit: Fit) -> float:
+    """Return minus the log-prior of what a specimen shows; 0 for the whole body."""
     if fit.view is None:
-        return likelihood
-    left_out = float((model.background.presence * (1 - fit.view)).sum())
-    return likelihood - PART - LEFT_OUT * left_out
+        return 0.0
+    return PART + LEFT_OUT * float(model.background.presence @ (1 - fit.view))
 
 
 def log_likelihood(model: Model, fit: Fit, points: Points) -> float:
-    """Return the log-likelihood of a specimen by a fit; parameters: see `evidence`.
+    """Return the log-likelihood of a specimen by a fit; parameters: see `weigh`.
 
     Places count given their neighbours, where those are known: cells that move together would be as
     many witnesses by themselves. Where probabilities are known, a nucleus is explained by all cells
@@ -104,18 +138,7 @@ def place_costs(model: Model, places: Points, centres: Centres, fit: Fit) -> NDA
     return np.asarray(costs - student_constant(model.freedom))
 
 
-def support(model: Model, fit: Fit, points: Points) -> float:
-    """Return by how much, per nucleus, the cells explain a specimen better than chance does.
-
-    The logarithm of how many times likelier the nuclei are at their places than as points anywhere
-    in the body. Specimens at their right places have 0 to 4, random points and other organisms -1.4
-    or less. Parameters: see `evidence`.
-    """
-    chance = len(points) * (model.background.density + growth(points, fit.warped))
-    return (log_likelihood(model, fit, points) - chance) / len(points)
-
-
-def trust(model: Model, fit: Fit, points: Points, pins: Pins = None) -> NDArray[np.float64]:
+def trust(model: Model, weighed: Weighed, pins: Pins = None) -> NDArray[np.float64]:
     """Return (n,), how probable it is that the place of a specimen is right, at each nucleus.
 
     By how much worse nuclei lie given their neighbours than those of specimens of the atlas do: on
@@ -126,13 +149,12 @@ def trust(model: Model, fit: Fit, points: Points, pins: Pins = None) -> NDArray[
     ----------
     model
         all cells.
-    fit
-        from `match_jointly`.
-    points
-        (n, 3), the nuclei in their own unit.
+    weighed
+        a fit from `match_jointly`.
     pins
         (n,), the cells of nuclei that are known for sure, which need no trust and tell of none.
     """
+    fit, support = weighed.fit, weighed.support
     free = np.ones(len(fit.warped), bool) if pins is None else pins == FREE
     trusted = np.ones(len(free))
     if not free.any():
@@ -143,7 +165,7 @@ def trust(model: Model, fit: Fit, points: Points, pins: Pins = None) -> NDArray[
     near = np.asarray(KDTree(places).query(places, around)[1]).reshape(len(apart), -1)
     usual, local, whole, explained = TRUST
     odds = usual + local * apart[near].mean(axis=1) + whole * apart.mean()
-    trusted[free] = expit(odds + explained * support(model, fit, points))
+    trusted[free] = expit(odds + explained * support)
     return trusted
 
 

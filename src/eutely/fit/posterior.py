@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, logsumexp, softmax
 
-from eutely.align.affine import least_squares
 from eutely.annotation import NucleusCells
-from eutely.fit.evidence import evidence, is_mirrored, support, trust
+from eutely.fit.evidence import Weighed, is_mirrored, trust, weigh
 from eutely.fit.hypothesis import CERTAIN, MIRRORED, WITNESS, Prior
 from eutely.fit.match import Fit, Pins, match_jointly
 from eutely.fit.mirror import mirror_images
@@ -25,9 +24,10 @@ from eutely.fit.warp import from_matches, warp_whole_or_part
 from eutely.frame import Points, Posed
 from eutely.specimen import UNMATCHED
 
-LAG = (600.0, 90.0)
+LAG = (300.0, 60.0)
 """Log-likelihood by which the best and the second fit of a handedness may be behind the best of all
-to be matched jointly: each cell by itself, fits that win in the end are up to 320 behind."""
+to be matched jointly. Beyond `CERTAIN` nothing is left of a fit, which is 200 by `WITNESS`; the joint
+matching moves fits by up to 80 against each other, and those that win were up to 40 behind."""
 
 NEGLIGIBLE = 1e-4
 """Probability below which a cell is not listed as an alternative."""
@@ -66,12 +66,8 @@ class Posterior:
         (n, 3), its nuclei, straight, in their own unit.
     prior
         what was known before.
-    fits
-        to the atlas, with probabilities.
-    logs
-        logarithm of the probability of each fit, up to a constant, but for its handedness.
-    supports
-        `eutely.fit.evidence.support` of each fit.
+    weighed
+        fits to the atlas, with probabilities of nuclei being cells.
     trusts
         `eutely.fit.evidence.trust` of each fit.
     mirrored_by
@@ -80,16 +76,19 @@ class Posterior:
 
     points: Points
     prior: Prior
-    fits: tuple[Fit, ...]
-    logs: NDArray[np.float64]
-    supports: tuple[float | None, ...]
+    weighed: tuple[Weighed, ...]
     trusts: tuple[NDArray[np.float64], ...]
     mirrored_by: float = 0.5
 
     @cached_property
+    def logs(self) -> NDArray[np.float64]:
+        """Logarithm of the probability of each fit, but for its handedness."""
+        return np.array([one.log for one in self.weighed])
+
+    @cached_property
     def hands(self) -> NDArray[np.bool_]:
         """Whether the specimen is a mirror image by each fit."""
-        return np.array([is_mirrored(self.points, fit.warped) for fit in self.fits])
+        return np.array([is_mirrored(self.points, one.fit.warped) for one in self.weighed])
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
@@ -116,12 +115,13 @@ class Posterior:
     @property
     def fit(self) -> Fit:
         """The likeliest fit."""
-        return self.fits[self.best]
+        return self.weighed[self.best].fit
 
     @property
     def support(self) -> float | None:
         """Support of the likeliest fit; None where not known."""
-        return self.supports[self.best]
+        support = self.weighed[self.best].support
+        return None if np.isnan(support) else support
 
     @property
     def trust(self) -> NDArray[np.float64]:
@@ -143,25 +143,26 @@ class Posterior:
 
     def nucleus_cells(self, alternatives: int | None = None) -> NucleusCells:
         """Return what each nucleus is by all fits, see `nucleus_cells`."""
-        order = [self.best, *(at for at in range(len(self.fits)) if at != self.best)]
-        fits, weights = [self.fits[at] for at in order], self.weights[order].tolist()
+        order = [self.best, *(at for at in range(len(self.weighed)) if at != self.best)]
+        fits, weights = [self.weighed[at].fit for at in order], self.weights[order].tolist()
         return nucleus_cells(fits, weights, self.trust, alternatives)
 
-    def with_fits(self, model: Model, fits: Sequence[Fit], pins: Pins = None) -> Posterior:
-        """Return the posterior with other fits of the same specimen."""
-        found = posterior_of(model, self.points, fits, self.prior, pins)
-        return replace(found, mirrored_by=self.mirrored_by)
+    def with_fit(self, model: Model, fit: Fit, pins: Pins = None) -> Posterior:
+        """Return the posterior with another fit of the same specimen and handedness.
+
+        What the fits so far say about the other handedness stays.
+        """
+        found = posterior_of(
+            model, self.points, [weigh(model, fit, self.points, self.prior)], self.prior, pins
+        )
+        return replace(found.beside(self), mirrored_by=self.mirrored_by)
 
     def beside(self, other: Posterior) -> Posterior:
         """Return this posterior, and what another one says about the other handedness."""
         others = np.flatnonzero(other.hands != self.mirrored)
-        if not len(others):
-            return self
         return replace(
             self,
-            fits=(*self.fits, *(other.fits[at] for at in others)),
-            logs=np.concatenate([self.logs, other.logs[others]]),
-            supports=(*self.supports, *(other.supports[at] for at in others)),
+            weighed=(*self.weighed, *(other.weighed[at] for at in others)),
             trusts=(*self.trusts, *(other.trusts[at] for at in others)),
         )
 
@@ -181,21 +182,23 @@ def place(target: Target, specimen: Posed, prior: Prior, pins: Pins = None) -> P
         (n,), the cell that each nucleus must be.
     """
     model, points = target.model, specimen.unstretched()
-    fits = [fit for fit, _ in warped(target, specimen, prior, pins)]
-    fits = [match_jointly(model, fit, pins=pins, probabilities=True) for fit in fits]
-    found = posterior_of(model, points, fits, prior, pins)
-    for hand in sorted({*found.hands.tolist()}):
-        at = int(np.argmax(np.where(found.hands == hand, found.logs, -np.inf)))
-        fits[at] = refitted(model, fits[at], points, pins)
-    return posterior_of(model, points, fits, prior, pins)
+
+    def jointly(fit: Fit) -> Weighed:
+        return weigh(model, match_jointly(model, fit, pins=pins, probabilities=True), points, prior)
+
+    found = [jointly(one.fit) for one in warped(target, specimen, prior, pins)]
+    hands = [is_mirrored(points, one.fit.warped) for one in found]
+    for hand in sorted({*hands}):
+        own = [at for at in range(len(found)) if hands[at] == hand]
+        best = max(own, key=lambda at: found[at].log)
+        found[best] = refitted(model, found[best], points, prior, pins)
+    return posterior_of(model, points, found, prior, pins)
 
 
-def warped(
-    target: Target, specimen: Posed, prior: Prior, pins: Pins = None
-) -> list[tuple[Fit, float]]:
+def warped(target: Target, specimen: Posed, prior: Prior, pins: Pins = None) -> list[Weighed]:
     """Return the likeliest fits of a specimen, each cell by itself, the likeliest first.
 
-    With the logarithm of the probability of each, up to a constant. Parameters: see `place`.
+    Parameters: see `place`.
     """
     model, points = target.model, specimen.unstretched()
     fits = [
@@ -203,44 +206,32 @@ def warped(
         for hypothesis in propose(target.cells, model, specimen, prior)
         for fit in warp_whole_or_part(model, hypothesis(points), specimen.scores, pins)
     ]
-    found = _likeliest([(fit, _log(model, fit, points, prior)) for fit in fits], points)
+    found = _likeliest([weigh(model, fit, points, prior) for fit in fits], points)
     if len(prior.hands) > 1:
-        images = _reflections(target, [fit for fit, _ in found], points, pins)
-        found += [(fit, _log(model, fit, points, prior)) for fit in images]
+        images = _reflections(target, [one.fit for one in found], points, pins)
+        found += [weigh(model, fit, points, prior) for fit in images]
         found = _likeliest(found, points)
     return found
 
 
 def posterior_of(
-    model: Model, points: Points, fits: Sequence[Fit], prior: Prior, pins: Pins = None
+    model: Model, points: Points, weighed: Sequence[Weighed], prior: Prior, pins: Pins = None
 ) -> Posterior:
     """Return the mixture of fits of a specimen to all cells; handedness by its nuclei alone."""
-    found = Posterior(
-        points,
-        prior,
-        tuple(fits),
-        np.array([_log(model, fit, points, prior) for fit in fits]),
-        tuple(support(model, fit, points) for fit in fits),
-        tuple(trust(model, fit, points, pins) for fit in fits),
-    )
+    trusts = tuple(trust(model, one, pins) for one in weighed)
+    found = Posterior(points, prior, tuple(weighed), trusts)
     return replace(found, mirrored_by=float(expit(found.mirror_odds + logit(MIRRORED))))
 
 
-def _log(model: Model, fit: Fit, points: Points, prior: Prior) -> float:
-    """Return the logarithm of the probability of a fit, up to a constant."""
-    matrix = least_squares(points, fit.posed)[0]
-    return evidence(model, fit, points) / WITNESS + prior.log(matrix)
-
-
-def _likeliest(found: list[tuple[Fit, float]], points: Points) -> list[tuple[Fit, float]]:
+def _likeliest(found: list[Weighed], points: Points) -> list[Weighed]:
     """Return the likeliest fits of each handedness, the likeliest first."""
-    kept: list[tuple[Fit, float]] = []
+    kept: list[Weighed] = []
     counts = {False: 0, True: 0}
-    for fit, log in sorted(found, key=lambda one: -one[1]):
-        hand = is_mirrored(points, fit.warped)
+    for one in sorted(found, key=lambda one: -one.log):
+        hand = is_mirrored(points, one.fit.warped)
         lag = LAG[counts[hand]] if counts[hand] < len(LAG) else -1.0
-        if not kept or WITNESS * (kept[0][1] - log) <= lag:
-            kept.append((fit, log))
+        if not kept or WITNESS * (kept[0].log - one.log) <= lag:
+            kept.append(one)
             counts[hand] += 1
     return kept
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from eutely.align.affine import least_squares
 from eutely.candidates import PairCosts
-from eutely.fit.evidence import evidence
+from eutely.fit.evidence import Weighed, weigh
+from eutely.fit.hypothesis import Prior
 from eutely.fit.match import Fit, Pins, match_jointly
 from eutely.fit.model import Model
 from eutely.fit.warp import warp_part, warp_pose, warp_whole_or_part
@@ -24,14 +25,15 @@ MOVED, MOST_TIMES = 0.5, 4
 else the warp has done it already; and such poses at most."""
 
 
-def place_standing(model: Model, specimen: Posed) -> Fit:
+def place_standing(model: Model, specimen: Posed) -> Weighed:
     """Fit a specimen whose pose is right; where not known, find whether it shows a part."""
-    if specimen.part is not None:
-        return match_jointly(model, match_standing(model, specimen), probabilities=True)
-    points = specimen.unstretched()
-    found = warp_whole_or_part(model, specimen.poses[0], specimen.scores, None)
+    if specimen.part is None:
+        found = warp_whole_or_part(model, specimen.poses[0], specimen.scores, None)
+    else:
+        found = [match_standing(model, specimen)]
     fits = [match_jointly(model, fit, probabilities=True) for fit in found]
-    return max(fits, key=lambda fit: evidence(model, fit, points))
+    points = specimen.unstretched()
+    return max((weigh(model, fit, points) for fit in fits), key=lambda one: one.log)
 
 
 def match_standing(model: Model, specimen: Posed) -> Fit:
@@ -53,14 +55,16 @@ def place_again(model: Model, fit: Fit, pins: Pins = None) -> Fit:
     return match_jointly(model, again, pins=pins, probabilities=True)
 
 
-def refitted(model: Model, fit: Fit, points: Points, pins: Pins = None) -> Fit:
+def refitted(
+    model: Model, weighed: Weighed, points: Points, prior: Prior | None = None, pins: Pins = None
+) -> Weighed:
     """Pose a specimen again by its own matches, as long as that makes it likelier.
 
     The warp cannot undo a pose that is far off, but even then many matches are right. ``points``
     (n, 3) are the nuclei in their own unit.
     """
-    reached = evidence(model, fit, points)
     for _ in range(MOST_TIMES):
+        fit = weighed.fit
         cells = np.flatnonzero(fit.nuclei >= 0)
         if len(cells) < FEWEST_MATCHES:
             break
@@ -70,11 +74,11 @@ def refitted(model: Model, fit: Fit, points: Points, pins: Pins = None) -> Fit:
         if moved < MOVED * model.body.spacing:
             break
         again = place_again(model, replace(fit, warped=posed), pins)
-        now = evidence(model, again, points)
-        if now <= reached:
+        other = weigh(model, again, points, prior)
+        if other.log <= weighed.log:
             break
-        fit, reached = again, now
-    return fit
+        weighed = other
+    return weighed
 
 
 def match_around(model: Model, fit: Fit, pins: Pins, terms: PairCosts | None) -> Fit:

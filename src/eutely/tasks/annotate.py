@@ -17,8 +17,8 @@ from eutely.atlas import Atlas
 from eutely.errors import AtlasError, EutelyError
 from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.features import features_told
+from eutely.fit.evidence import Weighed
 from eutely.fit.hypothesis import Prior
-from eutely.fit.match import Fit
 from eutely.fit.mirror import ASYMMETRIC, MIRROR, asymmetry
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.posterior import Posterior, Target, place
@@ -254,11 +254,11 @@ def _with_strays(
     return joined, np.concatenate([order, away])
 
 
-def fit_specimen(atlas: Atlas, model: Model, specimen: Posed) -> Fit:
+def fit_specimen(atlas: Atlas, model: Model, specimen: Posed) -> Weighed:
     """Match a specimen whose poses are right with an atlas, by the model that the atlas is of."""
     if atlas.model == "joint":
         return place_standing(model, specimen)
-    return place_by_offsets(atlas, specimen)
+    return Weighed(place_by_offsets(atlas, specimen), 0.0, np.nan)
 
 
 def _fit_task(atlas: Atlas, target: Target, task: Task) -> Posterior:
@@ -276,8 +276,8 @@ def _fit_task(atlas: Atlas, target: Target, task: Task) -> Posterior:
 
 def _by_offsets(atlas: Atlas, specimen: Posed, points: Points) -> Posterior:
     """Fit a specimen by an atlas of the model ``offsets``, which knows one fit and no doubt."""
-    prior, fit = Prior.of(1.0, same=1.0), place_by_offsets(atlas, specimen)
-    return Posterior(points, prior, (fit,), np.zeros(1), (None,), (np.ones(len(points)),))
+    fit = Weighed(place_by_offsets(atlas, specimen), 0.0, np.nan)
+    return Posterior(points, Prior.of(1.0, same=1.0), (fit,), (np.ones(len(points)),))
 
 
 def _prior(atlas: Atlas, given: Oriented, specimen: Posed, hands: tuple[bool, ...]) -> Prior:
@@ -345,8 +345,7 @@ def _fit_again(atlas: Atlas, model: Model, item: tuple[Posterior, Task]) -> Post
     """Fit a specimen of which the place is known."""
     result, task = item
     if atlas.model == "joint":
-        again = result.with_fits(model, [place_again(model, result.fit, task.pins)], task.pins)
-        return again.beside(result)
+        return result.with_fit(model, place_again(model, result.fit, task.pins), task.pins)
     features = posed(oriented(task.specimen), None, atlas.features)
     placed = replace(features, poses=(result.fit.warped,))
     return _by_offsets(atlas, placed, result.points)

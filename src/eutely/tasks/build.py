@@ -25,7 +25,7 @@ from eutely.features import feature_names
 from eutely.find import METHODS, Labels
 from eutely.find.poses import settled_poses, unsettled
 from eutely.fit import match
-from eutely.fit.evidence import is_mirrored, support, trust
+from eutely.fit.evidence import is_mirrored, trust
 from eutely.fit.mirror import DOUBTFUL, both_hands, mirror_images
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.posterior import nucleus_cells
@@ -390,11 +390,10 @@ def _fit(
     """Match a specimen with the atlas of the specimens outside of its fold."""
     part, specimen = one
     atlas, model = others[part]
-    fit = fit_specimen(atlas, model, specimen)
-    fits, weights = both_hands(fit, images, specimen.other_hand)
+    found = fit_specimen(atlas, model, specimen)
+    fits, weights = both_hands(found.fit, images, specimen.other_hand)
     if atlas.model != "joint":
         return HeldOut(nucleus_cells(fits, weights, alternatives=ALTERNATIVES))
-    points = specimen.unstretched()
-    trusted = trust(model, fit, points)
+    trusted = trust(model, found)
     nuclei = nucleus_cells(fits, weights, trusted, ALTERNATIVES)
-    return HeldOut(nuclei, support(model, fit, points), float(trusted.mean()), fit.part)
+    return HeldOut(nuclei, found.support, float(trusted.mean()), found.fit.part)

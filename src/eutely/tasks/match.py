@@ -189,13 +189,13 @@ def _placed(
     prior = Prior.of(ratio, same=1.0 if known else 0.0, hands=hands)
     found: dict[bool, Specimen] = {}
     logs: dict[bool, float] = {}
-    for fit, log_probability in warped(cells, specimen, prior):
+    for fit, log, _ in warped(cells, specimen, prior):
         hand = is_mirrored(points, fit.posed)
         if hand not in found:
             matrix, shift = least_squares(given.specimen.centroids, fit.warped)
             moved = given.specimen.mapped(matrix, shift)
             found[hand] = replace(moved, centroids=fit.warped)
-            logs[hand] = log_probability
+            logs[hand] = log
     for hand in hands:
         found.setdefault(hand, next(iter(found.values())))
     return found, logs.get(True, -np.inf) - logs.get(False, -np.inf)
