@@ -26,7 +26,7 @@ from eutely.specimen import UNMATCHED
 
 LAG = (300.0, 60.0)
 """Log-likelihood by which the best and the second fit of a handedness may be behind the best of all
-to be matched jointly. Beyond `CERTAIN` nothing is left of a fit, which is 200 by `WITNESS`; the joint
+to be matched jointly. Beyond `CERTAIN` nothing is left of a fit, 200 by `WITNESS`; the joint
 matching moves fits by up to 80 against each other, and those that win were up to 40 behind."""
 
 NEGLIGIBLE = 1e-4
