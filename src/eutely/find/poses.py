@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,8 @@ from eutely.estimate import independent_gaussians, robust_gaussians
 from eutely.features import cell_means
 from eutely.find.refine.grow import settled
 from eutely.find.refine.rounds import linear_round, nuclei_as_cells
-from eutely.fit.evidence import PLACED, is_mirrored
-from eutely.fit.hypothesis import CERTAIN, WITNESS, Prior
+from eutely.fit.evidence import PLACED, Weighed
+from eutely.fit.hypothesis import CERTAIN, WITNESS, Hands
 from eutely.fit.mirror import (
     ASYMMETRIC,
     MIRROR,
@@ -35,8 +34,8 @@ from eutely.fit.mirror import (
     unlike_most,
 )
 from eutely.fit.model import Model, joint_model, model_of_nuclei
-from eutely.fit.posterior import Target, warped
-from eutely.frame import Body, Frame, Points, Posed
+from eutely.fit.posterior import Target, best_of_hands
+from eutely.frame import Body, Frame, Posed
 from eutely.geometry import spacing
 from eutely.steps import Context, step
 
@@ -67,29 +66,8 @@ MATCHING = 0.5
 """Share of the specimens, and more, that must match a common body."""
 
 
-class Placement(NamedTuple):
-    """How a specimen lies in a mean, in one handedness.
-
-    Attributes
-    ----------
-    posed
-        (n, 3), its nuclei there.
-    support
-        see `eutely.fit.evidence.support`.
-    part
-        whether it shows a part of the body.
-    log
-        logarithm of its probability, up to a constant.
-    """
-
-    posed: Points
-    support: float
-    part: bool
-    log: float
-
-
-Placements = dict[bool, Placement]
-"""Handedness (whether it is a mirror image) -> how a specimen lies in it."""
+Placements = dict[bool, Weighed]
+"""Handedness (whether it is a mirror image) -> how a specimen lies in a mean."""
 
 
 def unsettled(frame: Frame) -> list[int]:
@@ -130,7 +108,7 @@ def settled_poses(context: Context, frame: Frame, sizes: NDArray[np.float64], kn
     frame = _resized(frame, sizes, whole)
     first = whole[_usual(frame.subset(whole))]
     every = list(range(len(frame)))
-    hands: tuple[bool, ...] = (False, True)
+    hands: Hands = (False, True)
     freedom = context.settings.estimate.freedom
     usual = frame.specimens[first]
     # Features of one specimen are no means: a loose matching follows them too well.
@@ -191,7 +169,7 @@ def _other_hands(
     frame: Frame,
     evidence: Sequence[NDArray[np.float64]],
     odds: NDArray[np.float64],
-    hands: tuple[bool, ...],
+    hands: Hands,
 ) -> NDArray[np.float64]:
     """Return (N,), the probability that each specimen has another handedness than it was given.
 
@@ -206,7 +184,7 @@ def _other_hands(
 
 
 def _settled_odds(
-    frame: Frame, evidence: Sequence[NDArray[np.float64]], hands: tuple[bool, ...]
+    frame: Frame, evidence: Sequence[NDArray[np.float64]], hands: Hands
 ) -> NDArray[np.float64]:
     """Return (N,), log-odds that specimens are mirrored, by all means so far and their origins.
 
@@ -228,7 +206,7 @@ def _fitting(found: dict[int, Placements], odds: NDArray[np.float64]) -> list[in
     return [at for at, value in supports.items() if value > least]
 
 
-def _chosen(placements: Placements, odds: float) -> Placement:
+def _chosen(placements: Placements, odds: float) -> Weighed:
     """Return the placement in the likelier handedness, if there is one."""
     return placements.get(bool(odds > 0)) or next(iter(placements.values()))
 
@@ -317,7 +295,7 @@ def _placed_in(
     frame: Frame,
     numbers: Sequence[int],
     known: bool,
-    hands: tuple[bool, ...],
+    hands: Hands,
 ) -> list[Placements]:
     """Place specimens in a model."""
     shared = (Target.of(model), known, hands)
@@ -325,17 +303,9 @@ def _placed_in(
     return list(context.executor.map(_place, specimens, shared=shared))
 
 
-def _place(target: Target, known: bool, hands: tuple[bool, ...], specimen: Posed) -> Placements:
+def _place(target: Target, known: bool, hands: Hands, specimen: Posed) -> Placements:
     """Place one specimen in each handedness."""
-    points, model = specimen.unstretched(), target.model
-    ratio = spacing(model.means) / max(spacing(points), 1e-300)
-    prior = Prior.of(ratio, same=1.0 if known else 0.0, hands=hands)
-    found: Placements = {}
-    for fit, log, support in warped(target, specimen, prior):
-        hand = is_mirrored(points, fit.posed)
-        if hand not in found:
-            found[hand] = Placement(fit.posed, support, fit.view is not None, log)
-    return found
+    return best_of_hands(target, specimen, float(known), hands)
 
 
 def _with_placements(
@@ -344,16 +314,16 @@ def _with_placements(
     """Return the frame with specimens as they are placed."""
     specimens = list(frame.specimens)
     for at, placements in found.items():
-        specimen, placement = specimens[at], _chosen(placements, odds[at])
+        specimen, fit = specimens[at], _chosen(placements, odds[at]).fit
         points = specimen.unstretched()
-        matrix = least_squares(points, placement.posed)[0]
+        matrix = least_squares(points, fit.posed)[0]
         growth = abs(np.linalg.det(matrix)) / (specimen.stretch[0] * specimen.stretch[1] ** 2)
         specimens[at] = replace(
             specimen,
-            poses=(placement.posed,),
+            poses=(fit.posed,),
             radii=specimen.radii * float(np.cbrt(growth)),
             stretch=(1.0, 1.0),
             mirrored=bool(np.linalg.det(matrix) < 0),
-            part=placement.part,
+            part=fit.view is not None,
         )
     return replace(frame, specimens=tuple(specimens))

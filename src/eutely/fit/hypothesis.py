@@ -38,6 +38,13 @@ FARTHEST = 2.0
 """Standard deviations up to which scales are considered."""
 
 
+Hands = tuple[bool, ...]
+"""Handednesses to consider: False as a specimen is, True for its mirror image."""
+
+HANDS: dict[str, Hands] = {"auto": (False, True), "as-is": (False,), "mirrored": (True,)}
+"""What the option ``handedness`` may be."""
+
+
 class Scale(NamedTuple):
     """One possibility for the scale of a specimen.
 
@@ -76,18 +83,18 @@ class Prior(NamedTuple):
     scales
         possible scales of its unit in the frame of the atlas.
     hands
-        handednesses to consider: False as it is, True for its mirror image.
+        handednesses to consider.
     """
 
     scales: tuple[Scale, ...]
-    hands: tuple[bool, ...] = (False, True)
+    hands: Hands = (False, True)
 
     def log(self, matrix: NDArray[np.float64]) -> float:
         """Return the log-probability density of a map (3, 3), but for its handedness."""
         return float(logsumexp([scale.log(matrix[None])[0] for scale in self.scales]))
 
     @classmethod
-    def of(cls, ratio: float, *, same: float, hands: tuple[bool, ...] = (False, True)) -> Prior:
+    def of(cls, ratio: float, *, same: float, hands: Hands = (False, True)) -> Prior:
         """Return what is known of a specimen whose unit may be that of the atlas.
 
         Parameters

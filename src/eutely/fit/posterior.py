@@ -13,7 +13,7 @@ from scipy.special import expit, logit, logsumexp, softmax
 
 from eutely.annotation import NucleusCells
 from eutely.fit.evidence import Weighed, is_mirrored, trust, weigh
-from eutely.fit.hypothesis import CERTAIN, MIRRORED, WITNESS, Prior
+from eutely.fit.hypothesis import CERTAIN, MIRRORED, WITNESS, Hands, Prior
 from eutely.fit.match import Fit, Pins, match_jointly
 from eutely.fit.mirror import mirror_images
 from eutely.fit.model import Model
@@ -22,6 +22,7 @@ from eutely.fit.refit import FEWEST_MATCHES, refitted
 from eutely.fit.scan import Landscape, landscape
 from eutely.fit.warp import from_matches, warp_whole_or_part
 from eutely.frame import Points, Posed
+from eutely.geometry import spacing
 from eutely.specimen import UNMATCHED
 
 LAG = (300.0, 60.0)
@@ -54,6 +55,10 @@ class Target(NamedTuple):
     def of(cls, model: Model) -> Target:
         """Prepare a model."""
         return cls(model, landscape(model), mirror_images(model))
+
+    def ratio(self, specimen: Posed) -> float:
+        """Return how many times farther cells are apart than the nuclei of a specimen."""
+        return spacing(self.model.means) / max(spacing(specimen.unstretched()), 1e-300)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +216,28 @@ def warped(target: Target, specimen: Posed, prior: Prior, pins: Pins = None) -> 
         images = _reflections(target, [one.fit for one in found], points, pins)
         found += [weigh(model, fit, points, prior) for fit in images]
         found = _likeliest(found, points)
+    return found
+
+
+def best_of_hands(
+    target: Target, specimen: Posed, same: float, hands: Hands
+) -> dict[bool, Weighed]:
+    """Return the likeliest fit in each handedness that has one, each cell by itself.
+
+    Parameters
+    ----------
+    target, specimen
+        see `place`.
+    same
+        probability that specimen and atlas have the same unit.
+    hands
+        handednesses to consider.
+    """
+    prior = Prior.of(target.ratio(specimen), same=same, hands=hands)
+    points = specimen.unstretched()
+    found: dict[bool, Weighed] = {}
+    for one in warped(target, specimen, prior):
+        found.setdefault(is_mirrored(points, one.fit.posed), one)
     return found
 
 

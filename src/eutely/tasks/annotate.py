@@ -18,14 +18,14 @@ from eutely.errors import AtlasError, EutelyError
 from eutely.execute import Executor, Progress, open_executor, silent
 from eutely.features import features_told
 from eutely.fit.evidence import Weighed
-from eutely.fit.hypothesis import Prior
+from eutely.fit.hypothesis import HANDS, Hands, Prior
 from eutely.fit.mirror import ASYMMETRIC, MIRROR, asymmetry
 from eutely.fit.model import Model, model_of_atlas
 from eutely.fit.posterior import Posterior, Target, place
 from eutely.fit.quadratic import place_by_offsets
 from eutely.fit.refit import place_again, place_standing
 from eutely.frame import Points, Posed, canonical_order
-from eutely.geometry import folds, spacing
+from eutely.geometry import folds
 from eutely.origin import groups_of, origin_of
 from eutely.pose import Oriented, anonymous, oriented, posed, strays
 from eutely.series.channels import renaming, same_columns, settle_order
@@ -45,13 +45,6 @@ Handedness = Literal["auto", "as-is", "mirrored"]
 MOST_NAMES = 3
 """Specimens of a series that a line names."""
 
-HANDS: dict[str, tuple[bool, ...]] = {
-    "auto": (False, True),
-    "as-is": (False,),
-    "mirrored": (True,),
-}
-"""Mirror images that are considered."""
-
 
 class Task(NamedTuple):
     """One specimen to annotate.
@@ -63,12 +56,12 @@ class Task(NamedTuple):
     pins
         (n,), the cells that its nuclei must be, or None.
     hands
-        handednesses to consider, see `eutely.fit.hypothesis.Prior`.
+        handednesses to consider.
     """
 
     specimen: Specimen
     pins: NDArray[np.int32] | None
-    hands: tuple[bool, ...] = (False, True)
+    hands: Hands = (False, True)
 
 
 def annotate(
@@ -186,7 +179,7 @@ def _origin(atlas: Atlas, specimen: Specimen) -> str:
     return origin_of(specimen)
 
 
-def _hands(atlas: Atlas, handedness: str) -> tuple[bool, ...]:
+def _hands(atlas: Atlas, handedness: str) -> Hands:
     """Return the handednesses to consider; as it is where the atlas could not tell."""
     if handedness not in HANDS:
         raise EutelyError(f"handedness '{handedness}'; there are: {', '.join(HANDS)}")
@@ -280,13 +273,13 @@ def _by_offsets(atlas: Atlas, specimen: Posed, points: Points) -> Posterior:
     return Posterior(points, Prior.of(1.0, same=1.0), (fit,), (np.ones(len(points)),))
 
 
-def _prior(atlas: Atlas, given: Oriented, specimen: Posed, hands: tuple[bool, ...]) -> Prior:
+def _prior(atlas: Atlas, given: Oriented, specimen: Posed, hands: Hands) -> Prior:
     """Return what is known about the scale of a specimen."""
     unit = given.specimen.unit
     if unit == atlas.unit != UNKNOWN:
         return Prior.of(1.0, same=1.0, hands=hands)
-    ratio = spacing(atlas.means) / max(spacing(specimen.unstretched()), 1e-300)
     known = UNKNOWN in (unit, atlas.unit) and MICROMETRE in (unit, atlas.unit)
+    ratio = _target(atlas).ratio(specimen)
     return Prior.of(ratio, same=SAME_UNIT if known else 0.0, hands=hands)
 
 

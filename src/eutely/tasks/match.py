@@ -12,10 +12,9 @@ from scipy.spatial import KDTree
 from eutely.align.affine import least_squares
 from eutely.costs.gaussian import Costs, between
 from eutely.errors import EutelyError
-from eutely.fit.evidence import is_mirrored
-from eutely.fit.hypothesis import Prior
+from eutely.fit.hypothesis import HANDS, Hands
 from eutely.fit.model import model_of_nuclei
-from eutely.fit.posterior import Target, warped
+from eutely.fit.posterior import Target, best_of_hands
 from eutely.frame import Body, canonical_order
 from eutely.geometry import spacing
 from eutely.pose import Oriented, orient, oriented, posed
@@ -38,9 +37,6 @@ C0 = 300.0
 
 FREEDOM = 4.0
 """Degrees of freedom of the costs by which the second specimen is placed."""
-
-HANDS = {"auto": (False, True), "as-is": (False,), "mirrored": (True,)}
-"""Whether the second specimen is matched as it is, as its mirror image, or both."""
 
 CLEAR = 3.0
 """Log-odds from which the handedness is clear; a mirror image is taken only then."""
@@ -176,7 +172,7 @@ def match(
 
 
 def _placed(
-    cells: Target, given: Oriented, hands: tuple[bool, ...], known: bool
+    cells: Target, given: Oriented, hands: Hands, known: bool
 ) -> tuple[dict[bool, Specimen], float]:
     """Place a specimen in the nuclei of another one in each handedness.
 
@@ -184,21 +180,16 @@ def _placed(
     known unit.
     """
     specimen = posed(given, cells.model.body.size)
-    points = specimen.unstretched()
-    ratio = cells.model.body.spacing / max(spacing(points), 1e-300)
-    prior = Prior.of(ratio, same=1.0 if known else 0.0, hands=hands)
+    best = best_of_hands(cells, specimen, float(known), hands)
     found: dict[bool, Specimen] = {}
-    logs: dict[bool, float] = {}
-    for fit, log, _ in warped(cells, specimen, prior):
-        hand = is_mirrored(points, fit.posed)
-        if hand not in found:
-            matrix, shift = least_squares(given.specimen.centroids, fit.warped)
-            moved = given.specimen.mapped(matrix, shift)
-            found[hand] = replace(moved, centroids=fit.warped)
-            logs[hand] = log
+    for hand, (fit, _, _) in best.items():
+        matrix, shift = least_squares(given.specimen.centroids, fit.warped)
+        moved = given.specimen.mapped(matrix, shift)
+        found[hand] = replace(moved, centroids=fit.warped)
     for hand in hands:
         found.setdefault(hand, next(iter(found.values())))
-    return found, logs.get(True, -np.inf) - logs.get(False, -np.inf)
+    logs = [best[hand].log if hand in best else -np.inf for hand in (True, False)]
+    return found, logs[0] - logs[1]
 
 
 def _solved(
