@@ -12,8 +12,10 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -22,13 +24,14 @@ from eutely.cli import app
 from eutely.config import resolve
 from eutely.curate.folder import open_material
 from eutely.curate.session import Session
-from eutely.errors import EutelyError, ReadError, WriteError
+from eutely.errors import EutelyError, ReadError, RunFolderError, WriteError
 from eutely.evaluation import majority_names
 from eutely.io.annotations import check_names
 from eutely.io.atlas import write_atlas
 from eutely.io.pins import Change, append_pins, read_pins
 from eutely.io.tables import write_table
 from eutely.specimen import Specimen
+from eutely.store.folder import CURATED, locked
 from eutely.tasks.annotate import annotate
 from toy_curation import toy_folder
 from toy_reports import toy_cohort
@@ -335,6 +338,62 @@ def test_corrections_stay_when_specimens_are_annotated_again(tmp_path: Path, cap
     with (out / f"{worms[0].name}.csv").open(newline="") as file:
         assert list(csv.DictReader(file))[3]["cell"] != str(wrong)
     assert read_pins(out / "pins.csv")
+
+
+def test_corrections_are_not_of_other_nuclei_with_their_ids(tmp_path: Path, caplog) -> None:
+    atlas, shown = toy_cohort(4, 30)
+    write_atlas(atlas, tmp_path / "atlas.h5")
+    worm = Specimen.from_arrays("worm001", shown[0].positions, ids=shown[0].ids, unit="um")
+    table, out = tmp_path / "worm001.csv", tmp_path / "out"
+    words = ("annotate", tmp_path / "atlas.h5", table, "-o", out, "-j", 1)
+    write_table(worm, table)
+    run(*words)
+    append_pins([Change("worm001", int(worm.ids[3]), 7)], out / "pins.csv")
+    # In another unit, turned, and without some nuclei it is the same specimen.
+    turned = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
+    kept = np.arange(25)
+    moved = 0.3 * worm.centroids[kept] @ turned
+    write_table(Specimen.from_arrays("worm001", moved, ids=worm.ids[kept], unit="um"), table)
+    run(*words)
+    assert "1 pin of" in caplog.text
+    before = (out / "worm001.csv").read_bytes()
+    other = worm.centroids[np.random.default_rng(1).permutation(len(worm))]
+    write_table(Specimen.from_arrays("worm001", other, ids=worm.ids, unit="um"), table)
+    message = f"settles nucleus {worm.ids[3]} of worm001, which lies elsewhere now"
+    with pytest.raises(EutelyError, match=message):
+        run(*words)
+    assert (out / "worm001.csv").read_bytes() == before
+    run(*words, "--no-pins")
+    assert read_pins(out / "pins.csv") == {("worm001", int(worm.ids[3])): 7}
+
+
+def test_a_build_says_which_pinned_specimens_have_changed(tmp_path: Path, cohort, caplog) -> None:
+    pins = {(one.name, int(one.ids[0])): "A" for one in cohort[:2]}
+    eutely.build(cohort, tmp_path / "run", config=FIRST, pins=pins, workers=1)
+    eutely.build(cohort, tmp_path / "run", config=FIRST, workers=1)
+    assert "changed since" not in caplog.text
+    other = replace(cohort[1], ids=cohort[1].ids[::-1])
+    changed = [cohort[0], other, *cohort[2:]]
+    eutely.build(changed, tmp_path / "run", config=FIRST, workers=1)
+    [line] = [line for line in caplog.messages if "changed since" in line]
+    assert f"pins.csv: {other.name} changed since the build before" in line
+
+
+def test_a_folder_that_is_being_curated_is_not_annotated(tmp_path: Path) -> None:
+    folder = toy_folder(tmp_path / "annotated", 2, 30)
+    atlas, shown = toy_cohort(4, 30)
+    write_atlas(atlas, tmp_path / "atlas.h5")
+    worm = Specimen.from_arrays("worm001", shown[0].positions, ids=shown[0].ids, unit="um")
+    write_table(worm, tmp_path / "worm001.csv")
+    words = ("annotate", tmp_path / "atlas.h5", tmp_path / "worm001.csv", "-o", folder, "-j", 1)
+    before = (folder / "report.html").read_bytes()
+    with locked(folder / CURATED), pytest.raises(RunFolderError, match="is in use by process"):
+        run(*words)
+    assert (folder / "report.html").read_bytes() == before
+    run(*words)
+    assert (folder / "report.html").read_bytes() != before
+    with locked(folder / CURATED):
+        pass
 
 
 def test_annotations_do_not_go_into_the_folder_of_a_run(named: Path, tmp_path: Path, cohort):

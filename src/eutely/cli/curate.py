@@ -121,14 +121,14 @@ def curate(
             f"{error.name} is missing; install the extra: pip install 'eutely[curate]' (in a "
             "checkout: pip install '.[curate]')"
         ) from None
-    from eutely.curate.folder import LOCK, annotate_into, open_material, specimen_names
+    from eutely.curate.folder import annotate_into, open_material, specimen_names
     from eutely.curate.session import Session
     from eutely.io.atlas import open_atlas
     from eutely.io.read import sources, voxel_triple
     from eutely.io.sources import Files, read_files, remembered, write_files
     from eutely.io.whole import make_folders
     from eutely.io.written import refuse_folder, refuse_run
-    from eutely.store.folder import locked
+    from eutely.store.folder import CURATED, locked
     from eutely.tasks.first_look import look
     from eutely.tasks.outputs import read_report_atlas
 
@@ -150,7 +150,7 @@ def curate(
         if images is not None:
             files = images.remembered(read_files(folder), specimen_names(folder))
     make_folders(folder)
-    with nullcontext() if read_only and not new else locked(folder / LOCK):
+    with nullcontext() if read_only and not new else locked(folder / CURATED):
         desk = Desk(atlas, until)
         sock, hosts = _socket(host, port)
         address = f"http://{min(hosts, key=lambda name: not name.startswith(host))}/{desk.token}/"

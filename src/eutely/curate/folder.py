@@ -12,9 +12,8 @@ from eutely.atlas import Atlas
 from eutely.cliques import UNMATCHED
 from eutely.errors import EutelyError, ReadError
 from eutely.execute import Progress, silent
-from eutely.io.annotations import ALL, check_names, write_annotations
+from eutely.io.annotations import check_names, write_annotations
 from eutely.io.pins import read_pins
-from eutely.io.read import read
 from eutely.io.sources import Files, read_files
 from eutely.io.whole import remove
 from eutely.io.written import tables_in
@@ -31,9 +30,8 @@ from eutely.tasks.outputs import (
     report_of_annotations,
     write_annotated_page,
 )
-
-PINS, LOCK = "pins.csv", "curate.lock"
-"""The log of all corrections, and the lock of the server that uses the folder."""
+from eutely.tasks.pins import PINS as PINS
+from eutely.tasks.pins import annotated_specimens
 
 FIRST = "curate-first.npz"
 """Specimens as they were annotated before any correction."""
@@ -73,7 +71,7 @@ class Material:
 def open_material(path: Path) -> Material:
     """Read a folder of annotations or of a run."""
     atlas = read_report_atlas(path)
-    tables = _tables(path)
+    tables = annotated_specimens(path)
     report = _first(path, _key(atlas, tables)) or read_report(path)[1]
     if report.kind != "build":
         check_names(one.name for one in report.specimens)
@@ -181,12 +179,3 @@ def _key(atlas: Atlas, specimens: Mapping[str, Specimen]) -> str:
     """Return what tells folders of other specimens or another atlas apart."""
     nuclei = {name: specimens[name].centroids for name in sorted(specimens)}
     return digest({"atlas": pack(atlas).digest, "nuclei": nuclei})
-
-
-def _tables(path: Path) -> dict[str, Specimen]:
-    """Read the coordinates and features of annotated specimens from the table of all of them."""
-    table = next((path / f"{ALL}{end}" for end in (".csv", ".parquet")
-                  if (path / f"{ALL}{end}").exists()), None)  # fmt: skip
-    if table is None:
-        return {}
-    return {specimen.name: specimen.without_names() for specimen in read(table)}

@@ -15,7 +15,7 @@ import platform
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO
@@ -40,7 +40,12 @@ log = logging.getLogger("eutely")
 SCHEMA = 1
 """Version of the folder's layout."""
 
-LOCK = "lock"
+LOCK, CURATED = "lock", "curate.lock"
+"""Locks of a build and of the server of `eutely curate`."""
+
+INPUTS = "inputs.json"
+"""Digests of the specimens of a run."""
+
 ASIDE = re.compile(r"\.[0-9a-f]{8}(-\d+-[0-9a-f]{8})?\.")
 """How the names of unfinished files begin; after a crash they are deleted."""
 
@@ -134,11 +139,20 @@ class RunFolder:
         with tables_in(self.path) as aside:
             for name, text in {
                 "config.toml": config,
-                "inputs.json": _json(dict(inputs)),
+                INPUTS: _json(dict(inputs)),
                 "versions.json": _json(versions()),
             }.items():
                 with new_text(aside / name) as file:
                     file.write(text)
+
+    def inputs(self) -> dict[str, str]:
+        """Return the digests that `describe` wrote down the last time; {} where none are known."""
+        try:
+            found = json.loads((self.path / INPUTS).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        pairs = found.items() if isinstance(found, dict) else ()
+        return {str(name): str(digest) for name, digest in pairs}
 
     def _file(self, name: str, key: str, kind: str) -> Path:
         return self.path / "stages" / f"{name}-{key}.{kind}"
@@ -268,6 +282,13 @@ def locked(path: Path) -> Iterator[None]:
         file.seek(0)
         file.truncate()
         add_all(file, json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
+        yield
+
+
+@contextmanager
+def not_curated(folder: Path) -> Iterator[None]:
+    """Keep `eutely curate` from opening a folder meanwhile; an error where it has it open."""
+    with locked(folder / CURATED) if (folder / CURATED).exists() else nullcontext():
         yield
 
 

@@ -213,9 +213,9 @@ def build(
     labels = tuple(one.names or ("",) * len(one) for one in ordered) if named else ()
     with open_executor(workers) as executor, _store(output) as store:
         if isinstance(store, RunFolder):
-            if not named:
-                pins = pins_of_run(store, pins)
             digests = {specimen.name: pack(specimen).digest for specimen in ordered}
+            if not named:
+                pins = pins_of_run(store, pins, digests)
             store.describe(to_toml(settings), digests)
         pinned = pins_of_specimens(pins or {}, ordered)
         if isinstance(store, RunFolder) and pins is not None:

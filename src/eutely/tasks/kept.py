@@ -29,8 +29,12 @@ SAME = 0.5
 """Share of the nuclei of an old and of a new cell that must be common for them to be the same."""
 
 
-def pins_of_run(run: RunFolder, given: Pins | None) -> Pins:
-    """Return the pins of a build: those given, else those that its folder remembers."""
+def pins_of_run(run: RunFolder, given: Pins | None, digests: Mapping[str, str]) -> Pins:
+    """Return the pins of a build: those given, else those that its folder remembers.
+
+    Specimens that are not what they were in the build before, by the digests of their content, are
+    said: other nuclei may have their ids.
+    """
     if given is not None:
         return given
     path = run.path / PINS
@@ -38,6 +42,14 @@ def pins_of_run(run: RunFolder, given: Pins | None) -> Pins:
     if known:
         count = "1 pin" if len(known) == 1 else f"{len(known)} pins"
         log.info("%s of %s; --no-pins builds without them", count, path)
+    before = run.inputs() if known else {}
+    pinned = sorted({name for name, _ in known})
+    changed = [name for name in pinned if before.get(name, "") not in ("", digests.get(name, ""))]
+    if changed := [name for name in changed if name in digests]:
+        log.warning(
+            "%s: %s changed since the build before; check that the ids of nuclei are the same",
+            path, ", ".join(changed),
+        )  # fmt: skip
     return known
 
 

@@ -9,13 +9,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.align.affine import least_squares
 from eutely.atlas import Atlas
 from eutely.cells import Cells
 from eutely.costs.near import FREE, NOBODYS
 from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import comparable, majority_names
+from eutely.geometry import spacing
+from eutely.io.annotations import ALL
 from eutely.io.atlas import cells_of
 from eutely.io.pins import read_pins
+from eutely.io.read import read
 from eutely.io.written import manifest_of
 from eutely.specimen import UNMATCHED, Specimen
 
@@ -23,6 +27,9 @@ log = logging.getLogger("eutely")
 
 PINS = "pins.csv"
 """The pins that a folder remembers."""
+
+FEWEST = 8
+"""Nuclei by which it is told whether a specimen is the same."""
 
 Pins = Mapping[tuple[str, int], str | int]
 """(specimen, id of the nucleus) -> name or number of the cell, "" for what is no cell."""
@@ -68,10 +75,47 @@ def pins_of_folder(folder: Path, atlas: Atlas, specimens: Sequence[Specimen]) ->
             f"{path} tells cells of another atlas by their numbers; add --no-pins, or give -o "
             "another folder"
         )
+    _check_places(path, specimens, pins)
     if pins:
         count = "1 pin" if len(pins) == 1 else f"{len(pins)} pins"
         log.info("%s of %s; --no-pins annotates without them", count, path)
     return pins or None
+
+
+def annotated_specimens(folder: Path) -> dict[str, Specimen]:
+    """Return the specimens of a folder of annotations by name, from its table of all nuclei."""
+    paths = (folder / f"{ALL}{end}" for end in (".csv", ".parquet"))
+    table = next((path for path in paths if path.exists()), None)
+    if table is None:
+        return {}
+    return {specimen.name: specimen.without_names() for specimen in read(table)}
+
+
+def _check_places(path: Path, specimens: Sequence[Specimen], pins: Pins) -> None:
+    """Raise an error if a pinned nucleus lies elsewhere than when the folder was annotated.
+
+    Then other nuclei have the ids, as after a new segmentation. In other units, turned or
+    stretched, specimens are the same.
+    """
+    before = annotated_specimens(path.parent) if pins else {}
+    for specimen in specimens:
+        known = before.get(specimen.name)
+        pinned = [id_ for name, id_ in pins if name == specimen.name]
+        if known is None or not pinned:
+            continue
+        _, old, new = np.intersect1d(known.ids, specimen.ids, return_indices=True)
+        if len(new) < FEWEST:
+            continue
+        places = specimen.centroids[new]
+        matrix, shift = least_squares(known.centroids[old], places)
+        apart = np.linalg.norm(known.centroids[old] @ matrix.T + shift - places, axis=1)
+        far = specimen.ids[new][apart > spacing(places)]
+        moved = np.intersect1d(far, pinned)
+        if len(moved):
+            raise EutelyError(
+                f"{path} settles nucleus {moved[0]} of {specimen.name}, which lies elsewhere now: "
+                "other nuclei have the ids of then; add --no-pins, or give -o another folder"
+            )
 
 
 def pinned_nuclei(
