@@ -1,4 +1,4 @@
-"""What safe writing costs: `eutely annotate` as it is, beside the same without any of it.
+"""What safe writing costs: `eutely annotate` and `build` as they are, and without any of it.
 
 Run ``python benchmarks/safety/cost.py``. Both take turns in one process, in random order, so that
 whatever else the machine does meets both. Without safe writing files are written to their places at
@@ -29,11 +29,17 @@ import eutely
 from eutely.cli import main
 from eutely.io import annotations, sources, whole, written
 from eutely.io.tables import write_table
+from eutely.store import folder as run_folder
 from eutely.tasks import outputs
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "safety.json"
 
-COHORTS = {"3 specimens of 60 cells": (3, 60), "20 specimens of 558 cells": (20, 558)}
+COHORTS = {
+    "annotate 3 specimens of 60 cells": (3, 60),
+    "annotate 20 specimens of 558 cells": (20, 558),
+    "build 10 specimens of 100 cells": (10, 100),
+}
+"""Command and cohort -> specimens and cells."""
 
 
 @contextmanager
@@ -47,7 +53,7 @@ def in_place(folder: Path, _: str = "") -> Iterator[Path]:
 def bare() -> Iterator[None]:
     """Write without any care."""
     with ExitStack() as stack:
-        for module in (written, annotations, outputs, sources):
+        for module in (written, annotations, outputs, sources, run_folder):
             stack.enter_context(patch.object(module, "tables_in", in_place))
         stack.enter_context(patch.object(outputs, "cells_of", lambda _: ""))
         stack.enter_context(patch.object(whole, "to_disk", lambda _: None))
@@ -55,12 +61,11 @@ def bare() -> Iterator[None]:
         yield
 
 
-def annotate(place: Path, care: bool) -> tuple[float, float]:
-    """Annotate a cohort into a new folder; return seconds of the processor and by the clock."""
-    output = place / "annotated"
+def timed(place: Path, words: list[str], care: bool) -> tuple[float, float]:
+    """Do a command into a new folder; return seconds of the processor and by the clock."""
+    output = place / "output"
     shutil.rmtree(output, ignore_errors=True)
-    sys.argv = ["eutely", "annotate", str(place / "atlas.h5"), str(place / "worms"), "-o",
-                str(output), "-j", "1", "--quiet"]  # fmt: skip
+    sys.argv = ["eutely", *words, "-o", str(output), "-j", "1", "--quiet"]
     with ExitStack() as stack, open(os.devnull, "w") as nowhere:
         stack.enter_context(redirect_stdout(nowhere))
         stack.enter_context(redirect_stderr(nowhere))
@@ -74,7 +79,7 @@ def annotate(place: Path, care: bool) -> tuple[float, float]:
                 raise
         end = time.process_time(), time.monotonic()
     assert (output / written.RECORD).exists() == care
-    assert len(list(output.glob("*.csv"))) == 2 + len(list((place / "worms").iterdir()))
+    assert (output / written.PAGE).exists()
     return end[0] - begin[0], end[1] - begin[1]
 
 
@@ -86,12 +91,15 @@ def measured(name: str, repetitions: int) -> dict[str, object]:
         cohort = eutely.simulate(count + 6, cells=cells, seed=1)
         for specimen in cohort[:count]:
             write_table(specimen, place / "worms" / f"{specimen.name}.csv")
-        eutely.build(cohort[count:], supervised=True, workers=1).atlas.save(place / "atlas.h5")
+        words = ["build", str(place / "worms")]
+        if name.startswith("annotate"):
+            eutely.build(cohort[count:], supervised=True, workers=1).atlas.save(place / "atlas.h5")
+            words = ["annotate", str(place / "atlas.h5"), str(place / "worms")]
         times: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
         order = random.Random(0)
         for number in range(repetitions + 1):  # the first one compiles
             for care in order.sample([True, False], 2):
-                found = annotate(place, care)
+                found = timed(place, words, care)
                 if number:
                     times[care].append(found)
     safe, plain = np.array(times[True]), np.array(times[False])
@@ -99,7 +107,7 @@ def measured(name: str, repetitions: int) -> dict[str, object]:
     ratios = np.median(safe[chosen, 0], axis=1) / np.median(plain[chosen, 0], axis=1)
     low, high = np.quantile(ratios, [0.025, 0.975])
     return {
-        "cohort": name,
+        "command": name,
         "repetitions": repetitions,
         "processor s": round(float(np.median(safe[:, 0])), 4),
         "without": round(float(np.median(plain[:, 0])), 4),

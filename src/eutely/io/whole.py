@@ -254,15 +254,31 @@ def remove_empty(folder: Path) -> None:
 def to_disk(path: Path) -> None:
     """Wait until a file, or a folder with all that is in it, is on the disk.
 
-    Several files at once: the disk then writes them in one go, which takes a fraction of the time.
+    Several files at once, after the system has been asked to begin with all of them: the disk then
+    writes them in one go, which takes a fraction of the time.
     """
     if not path.is_dir():
         _file_to_disk(path)
         return
     inside = [each for each in path.rglob("*") if not each.is_symlink()]
+    files = [each for each in inside if each.is_file()]
+    for each in files:
+        _begin_to_disk(each)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(_file_to_disk, (each for each in inside if each.is_file())))
+        list(pool.map(_file_to_disk, files))
         list(pool.map(entries_to_disk, [path, *(each for each in inside if each.is_dir())]))
+
+
+def _begin_to_disk(path: Path) -> None:
+    """Let the system begin to write a file, where it can be asked to, without waiting for it."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    number = os.open(path, os.O_RDONLY | PLAIN)
+    try:
+        with suppress(OSError):  # not all file systems take advice
+            os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(number)
 
 
 def _file_to_disk(path: Path) -> None:
