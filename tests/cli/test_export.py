@@ -5,6 +5,7 @@ import lzma
 import time
 import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from eutely.io.tables import write_table
 from eutely.io.volumes import write_volume
 from eutely.simulation.volume import draw
 from eutely.tasks.export import Results, export
+from toy_curation import toy_folder
 from toy_heads import head
 
 ATLAS = "celegans-adult-head"
@@ -263,3 +265,16 @@ def test_what_cannot_be_exported_is_one_line(folder: Path, tmp_path: Path) -> No
     with pytest.raises(EutelyError, match="NWB needs micrometres; annotate it again"):
         run("export", tmp_path / "bare", "--nwb")
     assert not list((tmp_path / "bare").glob("export/*.nwb"))
+
+
+def test_names_in_a_workbook_are_no_formulas(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    session = Session(open_material(toy_folder(tmp_path / "annotated", 2, 30)), read_only=True)
+    found = session.results()
+    session.close()
+    first = replace(found.specimens[0], name="=1+1")
+    results = replace(found, specimens=[first, *found.specimens[1:]])
+    export(results, tmp_path / "out", ["excel"])
+    sheet = openpyxl.load_workbook(tmp_path / "out" / "annotations.xlsx").active
+    column = [(cell.value, cell.data_type) for [cell] in sheet["A2" : f"A{sheet.max_row}"]]
+    assert set(column) == {("=1+1", "s"), (found.specimens[1].name, "s")}

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from eutely.annotation import Annotation
 from eutely.atlas import Atlas
 from eutely.errors import EutelyError, WriteError, install
@@ -185,11 +187,18 @@ def _label_copy(files: Files, name: str) -> Opener | None:
 
 def _write_excel(results: Results, path: Path) -> Path:
     """Write the table of all nuclei as the only sheet of a workbook."""
+    import pandas as pd
+
     table = tidy(results.annotations, results.specimens)
     if len(table) > MOST_ROWS:
         raise WriteError(f"{path}: {len(table)} rows, Excel holds {MOST_ROWS}; export csv instead")
     memory = io.BytesIO()
-    table.to_excel(memory, sheet_name=ALL, index=False, engine="openpyxl")
+    with pd.ExcelWriter(memory, engine="openpyxl") as book:
+        table.to_excel(book, sheet_name=ALL, index=False)
+        for number, column in enumerate(table, start=1):
+            texts = table[column].map(lambda value: isinstance(value, str) and value[:1] == "=")
+            for row in np.flatnonzero(texts).tolist():  # a name, not a formula to be computed
+                book.sheets[ALL].cell(row + 2, number).data_type = "s"
     with copy_at(path) as aside:
         new_bytes(aside, _undated(memory))
     return path
