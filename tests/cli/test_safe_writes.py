@@ -379,6 +379,32 @@ def test_a_build_says_which_pinned_specimens_have_changed(tmp_path: Path, cohort
     assert f"pins.csv: {other.name} changed since the build before" in line
 
 
+def test_tables_of_earlier_commands_are_said_and_not_read(tmp_path: Path, caplog) -> None:
+    atlas, shown = toy_cohort(4, 30)
+    write_atlas(atlas, tmp_path / "atlas.h5")
+    for one in shown[:2]:
+        worm = Specimen.from_arrays(one.name, one.positions, ids=one.ids, unit="um")
+        write_table(worm, tmp_path / "worms" / f"{one.name}.csv")
+    out, first = tmp_path / "out", shown[0].name
+    words = ("annotate", tmp_path / "atlas.h5", tmp_path / "worms", "-o", out, "-j", 1)
+    run(*words)
+    assert "earlier" not in caplog.text
+    (tmp_path / "worms" / f"{shown[1].name}.csv").unlink()
+    moved = Specimen.from_arrays(first, shown[0].positions + 5, ids=shown[0].ids, unit="um")
+    write_table(moved, tmp_path / "worms" / f"{first}.csv")
+    run(*words, "--table", "parquet")
+    [line] = [line for line in caplog.messages if "earlier" in line]
+    assert line.endswith(f"not on the page: annotations.csv, {shown[1].name}.csv")
+    known = open_material(out).specimens[first].centroids
+    np.testing.assert_allclose(known, moved.centroids)
+    # What is not known is no longer replaced without a copy.
+    before = (out / "annotations.csv").read_bytes()
+    run(*words)
+    assert (out / "annotations.csv.bak").read_bytes() == before
+    known = open_material(out).specimens[first].centroids
+    np.testing.assert_allclose(known, moved.centroids)
+
+
 def test_a_folder_that_is_being_curated_is_not_annotated(tmp_path: Path) -> None:
     folder = toy_folder(tmp_path / "annotated", 2, 30)
     atlas, shown = toy_cohort(4, 30)

@@ -30,6 +30,7 @@ from eutely.cli.common import (
     counted,
     expect_input,
     files_read,
+    listed,
     progress_of,
     read_inputs,
     say,
@@ -240,6 +241,7 @@ def annotate(
             if images is not None:
                 origin = images.remembered(origin, [one.name for one in specimens])
             write_files(output, origin.exchanged([one.exchanged for one in annotations]))
+        warn_of_earlier(output, [one.name for one in specimens], table)
         Stop.kept = f"the tables in {output} are complete; the same command writes the rest"
         if h5ad is not None and by_cell is not None:
             about = {"command": command()}
@@ -271,6 +273,18 @@ def annotate(
                 "exchanged channels: see the page"
             )
         say(f"next: eutely curate {output}")
+
+
+def warn_of_earlier(output: Path, specimens: Sequence[str], table: str) -> None:
+    """Say which tables in a folder are of earlier commands, maybe by another atlas."""
+    from eutely.io.annotations import other_tables, written_files
+    from eutely.io.written import manifest_of
+
+    known = [name for name in manifest_of(output).files if name.endswith(".csv")]
+    earlier = {*known, *other_tables(table)} - {*written_files(specimens, table)}
+    there = sorted(name for name in earlier if (output / name).exists())
+    if there:
+        log.warning("%s: of an earlier command, and not on the page: %s", output, listed(there))
 
 
 def h5ad_files(path: Path, read: Sequence[Path]) -> tuple[Path, Path]:

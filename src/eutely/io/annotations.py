@@ -25,8 +25,8 @@ that another nucleus has, ``mirrored`` is the same for all its nuclei."""
 FIRST = "look-here-first.csv"
 """Table of the least certain nuclei of all specimens; its first column is the specimen."""
 
-ALL = "annotations"
-"""Table of all nuclei of all specimens, with their coordinates; ``.csv`` or ``.parquet``."""
+ALL, FORMATS = "annotations", ("csv", "parquet")
+"""Table of all nuclei of all specimens, with their coordinates, and its formats."""
 
 DOUBTFUL = 0.1
 """Fraction of the matched nuclei of each specimen in that table: the least certain ones."""
@@ -74,7 +74,7 @@ def write_annotations(
         tables[f"{annotation.specimen}.csv"] = [COLUMNS, *nuclei]
     doubtful = (row for annotation in annotations for row in _doubtful(annotation, names))
     tables[FIRST] = [("specimen", *COLUMNS), *doubtful]
-    with tables_in(folder) as aside:
+    with tables_in(folder, instead_of=other_tables(table) if specimens else ()) as aside:
         for name, rows in tables.items():
             with new_text(aside / name) as file:
                 csv.writer(file, lineterminator="\n").writerows(rows)
@@ -91,6 +91,11 @@ def write_annotations(
 def written_files(specimens: Iterable[str], table: str = "csv") -> list[str]:
     """Return the names of the files that `write_annotations` writes about these specimens."""
     return [*(f"{name}.csv" for name in specimens), FIRST, f"{ALL}.{table}"]
+
+
+def other_tables(table: str) -> list[str]:
+    """Return the files that the table of all nuclei is in, in other formats than ``table``."""
+    return [f"{ALL}.{form}" for form in FORMATS if form != table]
 
 
 def check_names(specimens: Iterable[str]) -> None:

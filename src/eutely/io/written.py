@@ -89,6 +89,7 @@ class Commit:
 
     aside: Path
     cells: str = ""
+    instead_of: set[str] = field(default_factory=set)
 
 
 def check_finished(folder: Path) -> None:
@@ -135,7 +136,7 @@ def _same(first: Path, second: Path) -> bool:
 
 
 @contextmanager
-def tables_in(folder: Path, cells: str = "") -> Iterator[Path]:
+def tables_in(folder: Path, cells: str = "", instead_of: Iterable[str] = ()) -> Iterator[Path]:
     """Yield a temporary folder; the files in it are committed to ``folder`` if the block succeeds.
 
     A file that is there already and was not written by eutely, or was changed since, is kept as
@@ -148,15 +149,18 @@ def tables_in(folder: Path, cells: str = "") -> Iterator[Path]:
         for the files.
     cells
         checksum of the cells that the files are of, for the manifest.
+    instead_of
+        files of earlier commands that these are written instead of: the manifest forgets them.
     """
     place = folder.resolve()
     outer = _open.get().get(place)
     if outer is not None:
         outer.cells = cells or outer.cells
+        outer.instead_of.update(instead_of)
         yield outer.aside
         return
     new = not folder.exists()
-    commit = Commit(temporary(folder / "tables"), cells)
+    commit = Commit(temporary(folder / "tables"), cells, set(instead_of))
     try:
         finish(folder)
         sweep(folder / "tables")
@@ -182,10 +186,11 @@ def _commit(folder: Path, commit: Commit) -> None:
         _finish(folder)  # of another process that wrote meanwhile
         before = manifest_of(folder)
         _keep_changed(folder, before, hashes)
+        files = before.files | hashes
         content = {
             "schema": SCHEMA,
             "cells": commit.cells or before.cells,
-            "files": before.files | hashes,
+            "files": {name: files[name] for name in files.keys() - commit.instead_of},
         }
         with new_text(commit.aside / RECORD) as file:
             file.write(json.dumps(content, indent=1, sort_keys=True) + "\n")

@@ -16,7 +16,7 @@ from eutely.costs.near import FREE, NOBODYS
 from eutely.errors import AtlasError, EutelyError
 from eutely.evaluation import comparable, majority_names
 from eutely.geometry import spacing
-from eutely.io.annotations import ALL
+from eutely.io.annotations import ALL, FORMATS
 from eutely.io.atlas import cells_of
 from eutely.io.pins import read_pins
 from eutely.io.read import read
@@ -83,11 +83,15 @@ def pins_of_folder(folder: Path, atlas: Atlas, specimens: Sequence[Specimen]) ->
 
 
 def annotated_specimens(folder: Path) -> dict[str, Specimen]:
-    """Return the specimens of a folder of annotations by name, from its table of all nuclei."""
-    paths = (folder / f"{ALL}{end}" for end in (".csv", ".parquet"))
-    table = next((path for path in paths if path.exists()), None)
-    if table is None:
+    """Return the specimens of a folder of annotations by name, from its table of all nuclei.
+
+    Of two formats, the one that the manifest knows is of the last command.
+    """
+    names = [f"{ALL}.{form}" for form in FORMATS if (folder / f"{ALL}.{form}").exists()]
+    if not names:
         return {}
+    known = manifest_of(folder).files
+    table = folder / min(names, key=lambda name: name not in known)
     return {specimen.name: specimen.without_names() for specimen in read(table)}
 
 
