@@ -31,7 +31,7 @@ from eutely.io.atlas import write_atlas
 from eutely.io.pins import Change, append_pins, read_pins
 from eutely.io.tables import write_table
 from eutely.specimen import Specimen
-from eutely.store.folder import CURATED, locked
+from eutely.store.folder import CURATED, locked, open_run
 from eutely.tasks.annotate import annotate
 from toy_curation import toy_folder
 from toy_reports import toy_cohort
@@ -149,26 +149,34 @@ def test_a_run_takes_no_named_atlas_of_another_one(named: Path, tmp_path: Path, 
     run("view", named, "--no-open")
 
 
-def test_a_run_that_was_built_again_meanwhile_takes_no_names(
+def test_a_run_is_not_named_while_it_is_built(named: Path, tmp_path: Path, cohort) -> None:
+    write_table(cohort, tmp_path / "worms.csv")
+    before = (named / "atlas.h5").read_bytes()
+    with open_run(named), pytest.raises(RunFolderError, match="is in use by process"):
+        run("name", named, tmp_path / "worms.csv")
+    assert (named / "atlas.h5").read_bytes() == before
+    run("name", named, tmp_path / "worms.csv")
+
+
+def test_an_atlas_that_was_replaced_meanwhile_takes_no_names(
     named: Path, tmp_path: Path, cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By hand, or by a program that does not know the lock."""
     write_table(cohort, tmp_path / "worms.csv")
+    other = eutely.build(cohort[1:], config=OTHER, workers=1).atlas
     from eutely.tasks import evaluate
 
     name = evaluate.name
 
-    def and_a_build(*given, **options):
+    def meanwhile(*given, **options):
         found = name(*given, **options)
-        with monkeypatch.context() as patch:
-            patch.setattr(evaluate, "name", name)
-            eutely.build(cohort[1:], named, config=OTHER, workers=1)
+        other.save(named / "atlas.h5")
         return found
 
-    monkeypatch.setattr(evaluate, "name", and_a_build)
+    monkeypatch.setattr(evaluate, "name", meanwhile)
     with pytest.raises(WriteError, match="is the atlas of a run, of other cells"):
         run("name", named, tmp_path / "worms.csv")
     assert eutely.Atlas.load(named).specimens == 3
-    run("view", named, "--no-open")
 
 
 # --- nothing is written outside

@@ -15,6 +15,8 @@ from eutely.config import Config, to_toml
 from eutely.errors import EutelyError, RunFolderError, WriteError
 from eutely.record import Record
 from eutely.store.folder import MARK, RunFolder, open_run
+from without_rights import closed
+from without_rights import eutely as limited
 
 SCRIPT = Path(__file__).parents[1] / "staged_run.py"
 
@@ -223,3 +225,16 @@ def test_a_run_killed_at_any_moment_ends_in_the_same_bytes(tmp_path: Path) -> No
     assert len(runs) > 30, "moments"
     for moment, files in runs.items():
         assert files == undisturbed, f"killed at file use {moment}"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_lock_in_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    closed(tmp_path)
+    code = (
+        "import sys; from pathlib import Path; from eutely.errors import WriteError\n"
+        "from eutely.store.folder import locked\n"
+        "try:\n    with locked(Path(sys.argv[1])): pass\n"
+        "except WriteError as error: print(error)\n"
+    )
+    said = limited(tmp_path / "lock", code=code)
+    assert said.stdout == f"cannot write {tmp_path / 'lock'}: Permission denied\n", said.stderr

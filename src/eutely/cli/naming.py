@@ -40,6 +40,7 @@ NOT_RIGHT = {"wrong": "wrong", "unnamed": "of a cell without a name", "unmatched
 
 
 def name(
+    context: typer.Context,
     atlas: AtlasFile,
     inputs: Inputs,
     output: Annotated[
@@ -71,8 +72,11 @@ def name(
     start_log(verbose, quiet)
     from eutely.io.atlas import open_atlas, write_atlas
     from eutely.io.written import refuse_to_replace, tables_in
+    from eutely.store.folder import LOCK, locked
 
     target = named_file(atlas, output)
+    if is_of_run(target):  # a build that ends meanwhile would carry over the names of before
+        context.with_resource(locked(target.parent / LOCK))
     run_on = threads_or_dask(workers, dask)
     unnamed = open_atlas(atlas)
     refuse_to_replace([target], files_read(inputs, names))

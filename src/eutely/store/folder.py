@@ -270,7 +270,11 @@ def locked(path: Path) -> Iterator[None]:
     The file stays, without meaning: only the lock counts, and it ends with its process, also
     when that was killed, so no lock is ever stale.
     """
-    with growing(path) as file:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(growing(path))
+        except OSError as error:
+            raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
         try:
             _take(file)
         except OSError as error:

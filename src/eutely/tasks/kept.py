@@ -13,7 +13,7 @@ from eutely.atlas import Atlas
 from eutely.errors import EutelyError, ReadError
 from eutely.io.atlas import cells_of, read_atlas
 from eutely.io.pins import read_pins, write_pins
-from eutely.io.whole import keep_copy, remove
+from eutely.io.whole import alone, keep_copy, remove
 from eutely.io.written import hash_of, manifest_of
 from eutely.store.folder import RunFolder
 from eutely.tasks.pins import PINS, Pins
@@ -59,6 +59,11 @@ def remember_pins(run: RunFolder, pins: Pins) -> None:
     So is a log of which all pins were taken back: it says who decided what.
     """
     path = run.path / PINS
+    with alone(path):
+        _remember(pins, path)
+
+
+def _remember(pins: Pins, path: Path) -> None:
     known = read_pins(path) if path.exists() else {}
     if dict(pins) == known:
         return
