@@ -152,6 +152,7 @@ def test_a_package_and_a_home_that_cannot_be_written(place: Path, tmp_path: Path
     )
     for given in (None, cache):
         env = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "HOME": str(home)}
+        env.pop("NUMBA_CACHE_DIR", None)  # of whoever runs the tests
         env |= {"TMPDIR": str(tmp_path)} | ({"NUMBA_CACHE_DIR": str(given)} if given else {})
         env.pop("XDG_CACHE_HOME", None)
         done = limited(env=env, cwd=tmp_path, code=code)
