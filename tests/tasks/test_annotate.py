@@ -10,6 +10,7 @@ import pytest
 import eutely
 from eutely.atlas import Atlas
 from eutely.config import resolve
+from eutely.errors import EutelyError
 from eutely.evaluation import evaluation, score
 from eutely.fit.model import model_of_atlas
 from eutely.frame import Posed
@@ -124,3 +125,11 @@ def test_progress_counts_specimens_and_those_of_a_series_twice(
 
 def test_no_specimens_no_annotations(atlas: Atlas) -> None:
     assert eutely.annotate(atlas, [], workers=1) == []
+
+
+def test_nuclei_in_one_plane_are_refused_in_one_line(atlas: Atlas) -> None:
+    """A table of an image without depth: handedness and roll would be made up."""
+    [specimen] = eutely.simulate(1, cells=40, seed=7)
+    flat = replace(specimen, centroids=specimen.centroids * [1.0, 1.0, 0.0])
+    with pytest.raises(EutelyError, match=r"lie in one plane.*three are needed"):
+        eutely.annotate(atlas, [flat])

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eutely.errors import SpecimenError
 from eutely.features import scores
 from eutely.frame import Body, Frame, Posed, canonical_order
 from eutely.geometry import spacing
 from eutely.origin import origin_of
-from eutely.pose.hypotheses import orient
-from eutely.pose.pose import Pose
+from eutely.pose.hypotheses import FLAT, orient
+from eutely.pose.pose import Pose, body
 from eutely.pose.straighten import straighten
 from eutely.specimen import Specimen
 
@@ -59,7 +60,16 @@ def anonymous(specimen: Specimen, name: str) -> Specimen:
 
 
 def oriented(specimen: Specimen) -> Oriented:
-    """Straighten a specimen if it is bent, and find its poses."""
+    """Straighten a specimen if it is bent, and find its poses.
+
+    Nuclei in one plane are refused: their left and right cannot be told from their mirror image.
+    """
+    points = body(specimen)
+    spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    if spread[1] > FLAT * spread[0] and spread[2] <= FLAT * spread[1]:
+        raise SpecimenError(
+            f"{specimen.name}: all nuclei lie in one plane; check the coordinates: three are needed"
+        )
     straight = straighten(specimen)
     return Oriented(straight, tuple(orient(straight)[:POSES]), origin_of(specimen))
 

@@ -241,7 +241,7 @@ def odd_units(facts: Facts, atlas: Atlas | None = None) -> Iterator[Oddity]:
 def _size_words(factor: float, whose: str) -> str:
     """Describe by how much a size differs, and the unit that would explain it."""
     for power, small, large in ((3, "millimetres", "nanometres"), (6, "metres", "picometres")):
-        if abs(abs(np.log10(factor)) - power) < 0.5:
+        if factor > 0 and abs(abs(np.log10(factor)) - power) < 0.5:
             unit = large if factor > 1 else small
             times = 10.0**power if factor > 1 else 10.0**-power
             return f"about {times:,.6g} times {whose}: {unit} instead of micrometres?"
@@ -304,7 +304,7 @@ def odd_specimens(cohort: Sequence[Facts]) -> Iterator[Oddity]:
     if len(cohort) == 2:
         first, second = cohort
         factor = second.spread / first.spread if first.spread > 0 else 1.0
-        if factor > 0 and not 1 / FAR < factor < FAR:
+        if not 1 / FAR < factor < FAR:
             detail = _size_words(factor, f"that of {first.name}")
             yield Oddity(second.name, "size far from the cohort's", detail)
     if len(cohort) < 3:
