@@ -33,6 +33,10 @@ def count(specimen: Specimen, item: int) -> int:
     return len(specimen) + item
 
 
+def out_of_time(item: int) -> int:
+    raise TimeoutError("of its own")
+
+
 def fail_from_five(item: int) -> int:
     if item >= 5:
         raise SpecimenError(f"item {item} is bad")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from eutely.errors import EutelyError, ExecuteError, SpecimenError
 from eutely.execute import Executor, open_executor
-from eutely.execute.cluster import SMALL, Interrupts
+from eutely.execute.cluster import SMALL, Dask, Interrupts
 from eutely.execute.threads import split
 from eutely.specimen import Specimen
 from executor_tasks import (
@@ -29,6 +29,7 @@ from executor_tasks import (
     early_is_slow,
     fail_from_five,
     mark,
+    out_of_time,
     square,
     weighted,
     where,
@@ -151,6 +152,42 @@ def test_a_killed_worker_costs_time_only(opened: dict[str, Executor], tmp_path: 
     results = list(opened["dask"].map(die_once, range(20), shared=(str(tmp_path), table), chunk=1))
     assert results == [float(item) for item in range(20)]
     assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
+
+
+def test_a_result_that_is_lost_with_its_worker_is_not_waited_for_forever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Workers are looked after while a result that was there already is computed again."""
+    import distributed
+
+    class Lost:
+        """Done when it is waited for, and not any more when its result is asked for."""
+
+        status, asked = "pending", 0
+
+        def result(self, timeout: float | None = None) -> list[int]:
+            assert timeout is not None
+            self.asked += 1
+            if self.asked < 3:
+                raise TimeoutError
+            return [7]
+
+    class Client:
+        status = "running"
+
+        def nthreads(self) -> dict[str, int]:
+            return {}
+
+    revived: list[None] = []
+    monkeypatch.setattr(distributed, "wait", lambda *_, **__: None)
+    dask = Dask(Client(), "here", Interrupts(), lambda: revived.append(None))
+    assert dask._result(Lost()) == [7]
+    assert len(revived) == 2
+
+
+def test_a_function_that_runs_out_of_time_is_an_error(opened: dict[str, Executor]) -> None:
+    with pytest.raises(TimeoutError, match="of its own"):
+        list(opened["dask"].map(out_of_time, [1]))
 
 
 def test_a_running_scheduler_is_used_and_left_running(opened: dict[str, Executor]) -> None:

@@ -240,10 +240,11 @@ class Dask:
                 self._interrupts.check()
                 try:
                     wait(future, timeout=TICK)
-                    break
+                    return cast(list[Any], future.result(timeout=TICK))
                 except TimeoutError:
-                    self._look_after_workers()
-            return cast(list[Any], future.result())
+                    if future.status == "error":  # of the function itself
+                        raise
+                    self._look_after_workers()  # also where a result was lost with its worker
         except KilledWorker as error:
             raise ExecuteError(
                 "the same work killed several Dask workers one after the other (out of memory?); "
