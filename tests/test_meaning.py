@@ -80,9 +80,16 @@ def test_what_is_said():
     line, lacking = told(("R", "G"), [["red", "size"]])
     assert lacking
     assert line == (
-        "features: R is red; the atlas has G, this specimen does not: names are less sure; is one "
-        "of them size? --features-map size=G"
+        "features: R is red; the atlas has G, this specimen does not: names are less sure; is it "
+        "one of size? --features-map NAME=G"
     )
+    line, _ = told(("B", "G", "R"), [["one", "two", "ch3", "four", "two_sd", "five", "six"]])
+    assert line.endswith(
+        "are they some of one, two, ch3, four, five, ...? --features-map NAME=B,NAME=G,NAME=R"
+    )
+    line, _ = told(("B", "G", "R"), [["channel1_mean", "channel1_sd", "channel2_mean"]])
+    assert line.endswith("--channels names the channels of the image in their order, such as R,G,B")
+    assert told(("R",), [["R_total"]]).line.endswith("names are less sure")
     line, lacking = told(("R",), [["R"], []])
     assert (line, lacking) == ("features: R is absent in 1 of 2 specimens", True)
 

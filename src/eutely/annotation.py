@@ -166,7 +166,7 @@ class Annotation:
         return replace(self, alternatives=fewer, rivals=self.contested)
 
     def note(self, atlas: Atlas, *, more: bool = False) -> str:
-        """Return such as "mirrored; shows the front 58% of the atlas, 312 of 558 cells".
+        """Return such as "mirrored; shows the front 58% of the atlas's length, 312 of 558 cells".
 
         "" for a whole specimen that is no mirror image, if that is clear. ``more`` says that its
         handedness is less clear than that of others.
@@ -249,7 +249,7 @@ def _part(atlas: Atlas, shown: NDArray[np.bool_]) -> str:
     length = max(float(np.ptp(along)), 1e-12)
     behind = float(along[shown].min() - along.min()) / length
     ahead = float(along.max() - along[shown].max()) / length
-    share = f"{1 - behind - ahead:.0%} of the atlas"
+    share = f"{1 - behind - ahead:.0%} of the atlas's length"
     if behind <= END and ahead <= END:
         return "the whole length of the atlas"
     if ahead <= END:

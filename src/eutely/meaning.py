@@ -35,6 +35,12 @@ OTHERWISE = {"total", "sum", "sd", "std", "var", "min", "max", "background"}
 as_called: ContextVar[bool] = ContextVar("as_called", default=False)
 """Whether a person has said which column is which channel, so that nothing speaks against it."""
 
+MOST_NAMED = 5
+"""Columns not used that a line names."""
+
+_IMAGE_CHANNEL = re.compile(r"channel\d+_(mean|median)")
+"""What is measured in a channel of an image that has no name."""
+
 _WORDS = re.compile(r"[^a-z0-9.]+|\.(?![0-9])|(?<![0-9])\.")
 
 
@@ -152,11 +158,8 @@ def told(wanted: Sequence[str], cohort: Sequence[Iterable[str]]) -> Told:
     if lacking:
         who = "this specimen does" if len(tables) == 1 else "these specimens do"
         taken = {column for columns in sources.values() for column in columns}
-        free = sorted(c for c in set().union(*tables) - taken if meaning(c) is not None)
-        advice = ""
-        if free:
-            some = ", ".join(free[:3])
-            advice = f"; is one of them {some}? --features-map {free[0]}={lacking[0]}"
+        free = [c for c in dict.fromkeys(c for one in cohort for c in one) if c not in taken]
+        advice = _advice(free, lacking)
         parts.append(f"the atlas has {', '.join(lacking)}, {who} not: names are less sure{advice}")
     for name, columns in sources.items():
         count = sum(name not in one for one in found)
@@ -165,6 +168,19 @@ def told(wanted: Sequence[str], cohort: Sequence[Iterable[str]]) -> Told:
     words = "; ".join(part for part in parts if part)
     complete = all(name in one for one in found for name in wanted)
     return Told(f"features: {words}" if words else "", not complete)
+
+
+def _advice(free: Sequence[str], lacking: Sequence[str]) -> str:
+    """Return how a person may say which of the columns not used are the features not found."""
+    free = [c for c in free if not OTHERWISE & set(_WORDS.split(c.lower()))]
+    if any(_IMAGE_CHANNEL.fullmatch(column) for column in free):
+        return "; --channels names the channels of the image in their order, such as R,G,B"
+    if not free:
+        return ""
+    some = ", ".join([*free[:MOST_NAMED], *(["..."] if free[MOST_NAMED:] else [])])
+    which = "is it one" if len(lacking) == 1 else "are they some"
+    renamed = ",".join(f"NAME={name}" for name in lacking)
+    return f"; {which} of {some}? --features-map {renamed}"
 
 
 def is_channel(name: str) -> bool:

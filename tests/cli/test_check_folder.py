@@ -223,6 +223,13 @@ def test_a_short_table_is_compared_as_text():
         "worm001   +x 3 deg      12",
         "worm2     -              -",
     ]
+    closer = [[*row[:4], *row[5:]] for row in rows]
+    heads = [head for head in check_module.COLUMNS if head != "voxel"]
+    lines = check_module.table_lines(closer, 76, heads)
+    assert lines[0] == (
+        "specimen nuclei named unit     x    y    z neighbour radius head     margin"
+    )
+    assert len(lines) == 3
 
 
 def test_one_specimen_is_no_specimens(run, tmp_path):

@@ -241,6 +241,8 @@ def test_units_that_differ_from_the_atlas():
     assert "about 1,000 times the atlas's: nanometres" in odd.detail
     odd = kinds(odd_units(scaled(1, unit="voxel"), atlas))["unit differs from the atlas's"]
     assert "in voxel, the atlas in um; give --voxel-size" in odd.detail
+    odd = kinds(odd_units(scaled(1, unit="unit"), atlas))["unit differs from the atlas's"]
+    assert odd.detail == "none stated; give --voxel-size (1 if it is um)"
     in_voxels = replace(atlas, unit="voxel")  # of any size
     assert not list(odd_units(scaled(9, unit="um"), in_voxels))
     assert not list(odd_units(scaled(9), in_voxels))

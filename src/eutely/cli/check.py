@@ -59,7 +59,7 @@ def check(
     ] = None,
     atlas: Annotated[
         str | None,
-        typer.Option(metavar="ATLAS", help="Atlas to compare unit and size with."),
+        typer.Option(metavar="ATLAS", help="Atlas to compare unit, size and features with."),
     ] = None,
     names: NameFile = None,
     skip_bad: SkipBad = False,
@@ -240,13 +240,17 @@ def table_lines(
 ) -> list[str]:
     """Return the lines of a table of at most ``width`` characters, with no field broken.
 
-    Columns that do not fit follow in further tables below, each with the names of the specimens.
+    Columns stand closer where that makes all of them fit. Otherwise those that do not fit follow in
+    further tables below, each with the names of the specimens.
     """
     columns: list[tuple[str, ...]] = list(zip(heads, *rows, strict=True))
     widths = [max(map(cell_len, column)) for column in columns]
+    blank = "  " if sum(widths) + 2 * (len(widths) - 1) <= width else " "
+    if sum(widths) + len(widths) - 1 > width:
+        blank = "  "
     parts: list[list[int]] = [[0]]
     for column in range(1, len(columns)):
-        used = sum(widths[index] + 2 for index in parts[-1])
+        used = sum(widths[index] + len(blank) for index in parts[-1])
         if len(parts[-1]) > 1 and used + widths[column] > width:
             parts.append([0])
         parts[-1].append(column)
@@ -260,7 +264,7 @@ def table_lines(
     for part in parts:
         lines += [""] if lines else []
         lines += [
-            "  ".join(padded(column, row) for column in part).rstrip()
+            blank.join(padded(column, row) for column in part).rstrip()
             for row in range(len(rows) + 1)
         ]
     return lines

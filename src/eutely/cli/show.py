@@ -322,7 +322,7 @@ def export(
     ] = False,
     about: Annotated[
         Path | None,
-        typer.Option("--about", metavar="F.toml", help="For NWB: laboratory, session, [subject]."),
+        typer.Option("--about", metavar="F.toml", help="For NWB: laboratory, session, subject."),
     ] = None,
     min_confidence: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Leave nuclei with a lower confidence empty.")

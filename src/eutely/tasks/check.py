@@ -222,20 +222,20 @@ def _elongation(lengths: NDArray[np.float64]) -> float:
 def odd_units(facts: Facts, atlas: Atlas | None = None) -> Iterator[Oddity]:
     """Yield what suggests that a specimen is in another unit than it says, or than an atlas."""
     if facts.unit == MICROMETRE and not NEIGHBOURS[0] <= facts.neighbour <= NEIGHBOURS[1]:
-        digits = ",.0f" if facts.neighbour >= 1000 else ".3g"
-        detail = f"neighbouring nuclei are {facts.neighbour:{digits}} um apart"
-        yield Oddity(facts.name, "unit looks wrong", f"{detail}; is it really micrometres?")
-    if atlas is None:
+        apart = f"{facts.neighbour:{',.0f' if facts.neighbour >= 1000 else '.3g'}} um apart"
+        detail = f"neighbouring nuclei are {apart}; is it really micrometres?"
+        yield Oddity(facts.name, "unit looks wrong", detail)
+    if atlas is None or atlas.unit == VOXEL != facts.unit:  # scales of voxels are found
         return
+    differ = "unit differs from the atlas's"
     if (facts.unit, atlas.unit) == (VOXEL, MICROMETRE):
-        detail = f"in {VOXEL}, the atlas in {MICROMETRE}; give --voxel-size"
-        yield Oddity(facts.name, "unit differs from the atlas's", detail)
+        yield Oddity(facts.name, differ, f"in {VOXEL}, the atlas in um; give --voxel-size")
         return
-    if atlas.unit == VOXEL != facts.unit:
-        return  # the scale of its voxels is found while annotating
     factor = facts.spread / float(np.sqrt(atlas.means.var(axis=0).sum()))
     if not 1 / FAR < factor < FAR:
         yield Oddity(facts.name, "size far from the atlas's", _size_words(factor, "the atlas's"))
+    elif (facts.unit, atlas.unit) == (UNKNOWN, MICROMETRE):
+        yield Oddity(facts.name, differ, "none stated; give --voxel-size (1 if it is um)")
 
 
 def _size_words(factor: float, whose: str) -> str:
