@@ -38,6 +38,7 @@ VERBS = {
     "build",
     "compare",
     "evaluate",
+    "export",
     "match",
     "name",
     "orient",

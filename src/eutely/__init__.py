@@ -8,6 +8,7 @@ if _typing.TYPE_CHECKING:
     from eutely.atlas import Atlas
     from eutely.comparison import Comparison, Design
     from eutely.config import Config
+    from eutely.curate.export import export
     from eutely.errors import EutelyError
     from eutely.io import read
     from eutely.multi import synchronise
@@ -33,6 +34,7 @@ _HOMES = {
     "build": "tasks.build",
     "compare": "tasks.compare",
     "evaluate": "tasks.evaluate",
+    "export": "curate.export",
     "match": "tasks.match",
     "name": "tasks.evaluate",
     "orient": "tasks.inputs",
@@ -57,6 +59,7 @@ __all__ = [
     "build",
     "compare",
     "evaluate",
+    "export",
     "match",
     "name",
     "orient",

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eutely import Atlas, Specimen, read
+from eutely import export as export_folder
 from eutely.annotation import Annotation
 from eutely.cli import app
 from eutely.curate.folder import open_material
@@ -241,11 +242,57 @@ def test_the_same_input_gives_the_same_bytes(
     assert book.read("docProps/core.xml").count(b"1980-01-01T00:00:00Z") == 2
 
 
+def test_python_exports_what_the_command_does(folder: Path, tmp_path: Path) -> None:
+    import tomllib
+
+    run("export", folder / "table", "--nwb", "--csv", "--about", folder / "about.toml",
+        "-o", tmp_path / "command")  # fmt: skip
+    about = tomllib.loads(ABOUT)
+    written = export_folder(folder / "table", ["nwb", "csv"], tmp_path / "python", about=about)
+    assert [path.name for path in written] == ["annotations.csv", "points.nwb"]
+    for name in ("annotations.csv", "points.csv", "points.nwb"):
+        same = (tmp_path / "command" / name).read_bytes() == (
+            tmp_path / "python" / name
+        ).read_bytes()
+        assert same, name
+    assert about == tomllib.loads(ABOUT)
+    assert export_folder(str(folder / "table"), "excel") == [
+        folder / "table" / "export" / "annotations.xlsx"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("nowhere",), "nowhere: not a folder"),
+        ((3,), "folder: expected a path, found int"),
+        ((".", "doc"), "cannot export 'doc'; there are: csv, excel, h5ad, nwb, labels"),
+        ((".", "csv", "."), "is the folder itself"),
+        ((".", "csv", __file__), "is a file; give a folder"),
+        ((".", "csv", None, {"about": "about.toml"}), "about is for nwb"),
+        ((".", "nwb", None, {"about": {"colour": 1}}), r"about: unknown key 'colour'.*subject"),
+        ((".", "nwb", None, {"about": {"subject": 1}}), "subject is 1, expected a table"),
+        ((".", "nwb", None, {"about": {"subject": {"age": 3}}}), "about: age is 3, expected str"),
+        ((".", "csv", None, {"min_confidence": 2}), "give a number from 0 to 1"),
+        ((".", "h5ad", None, {"h5ad": "x.csv"}), "ends in .h5ad"),
+        ((".", "csv", None, {"progress": 1}), "progress is 1"),
+    ],
+)
+def test_misuse_in_python_is_one_line(
+    folder: Path, given: tuple, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder / "table")
+    more = given[3] if len(given) > 3 else {}
+    with pytest.raises(EutelyError, match=said) as caught:
+        export_folder(*given[:3], **more)
+    assert "\n" not in str(caught.value)
+
+
 def test_what_cannot_be_exported_is_one_line(folder: Path, tmp_path: Path) -> None:
     bad = tmp_path / "about.toml"
     for words, said in [
         ((folder / "nowhere",), "not a folder"),
-        ((folder / "table", "--about", folder / "about.toml"), "--about is for --nwb"),
+        ((folder / "table", "--about", folder / "about.toml"), "about is for nwb"),
         ((folder / "table", "--h5ad", tmp_path / "x.txt"), "ends in .h5ad"),
         ((folder / "table", "-o", folder / "table"), "is the folder itself"),
         ((folder / "table", "--labels"), "no specimen was read from a label volume"),
@@ -256,6 +303,7 @@ def test_what_cannot_be_exported_is_one_line(folder: Path, tmp_path: Path) -> No
     for text, said in [
         ("x = ", "not TOML"), ("color = 'red'", "unknown key 'color'"),
         ("lab = 3", "lab is 3, expected str"), ("[subject]\nage = 3", "age is 3"),
+        ("subject = 3", "subject is 3, expected a table"),
     ]:  # fmt: skip
         bad.write_text(text)
         with pytest.raises(EutelyError, match=said):

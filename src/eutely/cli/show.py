@@ -17,7 +17,6 @@ from eutely.cli.common import (
     Verbose,
     VoxelSize,
     Workers,
-    check_folder,
     command,
     listed,
     progress_of,
@@ -26,7 +25,6 @@ from eutely.cli.common import (
     start_log,
 )
 from eutely.cli.progress import Stop
-from eutely.errors import EutelyError, ReadError
 
 if TYPE_CHECKING:
     from eutely.atlas import Atlas
@@ -342,33 +340,14 @@ def export(
     start_log(verbose, quiet)
     wanted = {"csv": csv, "excel": excel, "h5ad": h5ad is not None, "nwb": nwb, "labels": labels}
     kinds = [kind for kind, given in wanted.items() if given] or ["csv"]
-    if h5ad is not None and h5ad.suffix != ".h5ad":
-        raise EutelyError(f"--h5ad {h5ad}: expected a name that ends in .h5ad")
-    if about is not None and not nwb:
-        raise EutelyError("--about is for --nwb; give that too, or leave it out")
-    if not folder.is_dir():
-        raise ReadError(f"{folder}: not a folder; give one of eutely annotate or eutely curate")
-    from eutely.curate.folder import open_material
-    from eutely.curate.session import Session
-    from eutely.io.nwb_write import read_about
-    from eutely.tasks.export import check_kinds
-    from eutely.tasks.export import export as write
+    from eutely.curate.export import export as write
 
     target = folder / "export" if output is None else output
-    check_folder(target)
-    if target.resolve() == folder.resolve():
-        raise EutelyError(f"-o {target} is the folder itself; give another one")
-    check_kinds(kinds)
-    known = None if about is None else read_about(about)
     with progress_of("export", quiet) as progress:
-        session = Session(open_material(folder), read_only=True)
-        try:
-            results = session.results()
-        finally:
-            session.close()
         Stop.kept = f"what is complete in {target} stays"
         written = write(
-            results.sure(min_confidence), target, kinds, h5ad=h5ad, about=known, progress=progress
-        )
+            folder, kinds, target,
+            h5ad=h5ad, about=about, min_confidence=min_confidence, progress=progress,
+        )  # fmt: skip
     if not quiet:
         say(f"written: {listed([str(path) for path in written])}")

@@ -62,22 +62,30 @@ def read_about(path: Path) -> About:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ReadError(f"--about {path}: not TOML ({error}); see docs/neuropal.md") from error
-    subject = given.pop("subject", {})
-    for table, known in ((given, SESSION), (subject if isinstance(subject, dict) else {}, SUBJECT)):
+    return about_of(given, f"--about {path}")
+
+
+def about_of(given: Mapping[str, Any], where: str) -> About:
+    """Return what a person states about recordings, verified; ``where`` it is, for errors."""
+    session = dict(given)
+    subject = session.pop("subject", {})
+    if not isinstance(subject, Mapping):
+        raise ReadError(f"{where}: subject is {subject!r}, expected a table")
+    for table, known, more in ((session, SESSION, ", [subject]"), (subject, SUBJECT, "")):
         for key, value in table.items():
             kind = known.get(key)
             if kind is None:
                 raise ReadError(
-                    f"--about {path}: unknown key '{key}'; there are: {', '.join(known)}"
+                    f"{where}: unknown key '{key}'; there are: {', '.join(known)}{more}"
                 )
             if kind is float and isinstance(value, int | float):
                 continue
             if not isinstance(value, kind):
-                raise ReadError(f"--about {path}: {key} is {value!r}, expected {kind.__name__}")
-    start = given.get("session_start_time")
+                raise ReadError(f"{where}: {key} is {value!r}, expected {kind.__name__}")
+    start = session.get("session_start_time")
     if start is not None and start.tzinfo is None:
-        given["session_start_time"] = start.replace(tzinfo=UTC)
-    return About(given, dict(subject))
+        session["session_start_time"] = start.replace(tzinfo=UTC)
+    return About(session, dict(subject))
 
 
 def subject_of(provenance: Mapping[str, str]) -> dict[str, str]:

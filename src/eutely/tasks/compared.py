@@ -47,7 +47,7 @@ def write_comparison(
     progress
         callback.
     """
-    from eutely import __version__
+    from importlib.metadata import version
 
     tables = {
         TABLE: comparison.to_frame(),
@@ -62,8 +62,8 @@ def write_comparison(
             with new_text(aside / name) as file:
                 file.write(text)
         texts = {
-            METHODS: methods(comparison, __version__) + "\n",
-            PAGE: render_comparison(comparison, __version__, command),
+            METHODS: methods(comparison, version("eutely")) + "\n",
+            PAGE: render_comparison(comparison, version("eutely"), command),
         }
         for name, text in texts.items():
             with new_text(aside / name) as file:
