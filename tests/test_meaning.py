@@ -101,4 +101,6 @@ def test_renamed_features():
     assert again.features["R"].tolist() == specimen.features["red"].tolist()
     with pytest.raises(EutelyError, match=r"two features would be called R \(R and red\)"):
         worm(R=1.0, red=2.0).renamed({"red": "R"})
+    with pytest.raises(EutelyError, match="leave one out: other=-"):
+        worm(red=1.0, other=2.0).renamed({"red": "R", "other": "R"})
     assert list(worm(R=1.0, red=2.0).renamed({"red": "R", "R": "-"}).features) == ["R"]

@@ -211,11 +211,12 @@ class Specimen:
         """
         from eutely.io import read  # reading is no business of a noun
 
+        if not hasattr(frame, "columns"):
+            raise SpecimenError(f"expected a pandas table, found {frame!r:.40}")
         found = read(frame)
         if len(found) != 1:
-            raise SpecimenError(
-                f"the table holds {len(found)} specimens; eutely.read(table) returns all of them"
-            )
+            several = f"the table holds {len(found)} specimens"
+            raise SpecimenError(f"{several}; eutely.read(table) returns all of them")
         return found[0] if name is None else replace(found[0], name=name)
 
     def __len__(self) -> int:
@@ -300,10 +301,10 @@ class Specimen:
         kept = {key: new for key, new in kept.items() if new != "-"}
         twice = sorted(new for new in set(kept.values()) if list(kept.values()).count(new) > 1)
         if twice:
-            both = " and ".join(key for key, new in kept.items() if new == twice[0])
+            both = [key for key, new in kept.items() if new == twice[0]]
             raise SpecimenError(
-                f"{self.name}: two features would be called {twice[0]} ({both}); leave one out: "
-                f"{twice[0]}=-"
+                f"{self.name}: two features would be called {twice[0]} ({' and '.join(both)}); "
+                f"leave one out: {twice[0] if twice[0] in both else both[-1]}=-"
             )
         return replace(self, features={new: self.features[key] for key, new in kept.items()})
 

@@ -242,7 +242,7 @@ def test_units_that_differ_from_the_atlas():
     odd = kinds(odd_units(scaled(1, unit="voxel"), atlas))["unit differs from the atlas's"]
     assert "in voxel, the atlas in um; give --voxel-size" in odd.detail
     odd = kinds(odd_units(scaled(1, unit="unit"), atlas))["unit differs from the atlas's"]
-    assert odd.detail == "none stated; give --voxel-size (1 if it is um)"
+    assert odd.detail == "none stated: add a column unit, or --voxel-size"
     in_voxels = replace(atlas, unit="voxel")  # of any size
     assert not list(odd_units(scaled(9, unit="um"), in_voxels))
     assert not list(odd_units(scaled(9), in_voxels))

@@ -193,7 +193,12 @@ MISUSES: dict[str, Callable[[], object]] = {
     "nowhere.*celegans-l1": lambda: eutely.annotate("nowhere", COHORT),
     "worms does not exist": lambda: eutely.annotate(L1, "worms"),
     "found None": lambda: eutely.annotate(L1, None),
-    "found ndarray": lambda: eutely.annotate(L1, COHORT[0].centroids),
+    "found ndarray; Specimen.from_arrays takes arrays": lambda: eutely.annotate(
+        L1, COHORT[0].centroids
+    ),
+    "found Series": lambda: eutely.annotate(L1, frame_of(COHORT[0])["x"]),
+    "expected a pandas table, found 'w'": lambda: Specimen.from_frame("w", frame_of(COHORT[0])),
+    "not an atlas; expected an atlas": lambda: eutely.annotate(__file__, COHORT),
     "found int": lambda: eutely.annotate(L1, [5]),
     "auto, as-is, mirrored": lambda: eutely.annotate(L1, COHORT, handedness="left"),
     "adapt is 'yes'": lambda: eutely.annotate(L1, COHORT, adapt="yes"),

@@ -127,7 +127,10 @@ def check_file(place: Path) -> None:
     except OSError as error:
         raise _unreadable(place, error.strerror or str(error)) from error
     if begin != SIGNATURE:
-        raise _unreadable(place, "no HDF5 file")
+        known = ", ".join(known_atlases())
+        raise ReadError(
+            f"{place}: not an atlas; expected an atlas (.h5), a run folder, or one of: {known}"
+        )
 
 
 def _unreadable(place: Path, why: str) -> ReadError:

@@ -235,7 +235,7 @@ def odd_units(facts: Facts, atlas: Atlas | None = None) -> Iterator[Oddity]:
     if not 1 / FAR < factor < FAR:
         yield Oddity(facts.name, "size far from the atlas's", _size_words(factor, "the atlas's"))
     elif (facts.unit, atlas.unit) == (UNKNOWN, MICROMETRE):
-        yield Oddity(facts.name, differ, "none stated; give --voxel-size (1 if it is um)")
+        yield Oddity(facts.name, differ, "none stated: add a column unit, or --voxel-size")
 
 
 def _size_words(factor: float, whose: str) -> str:

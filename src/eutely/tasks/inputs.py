@@ -94,7 +94,7 @@ def the_readings(given: Specimens) -> list[Reading]:
     items: list[Any] = list(given)
     for one in items:
         if not (isinstance(one, Specimen) or is_path(one) or is_frame(one)):
-            raise _no_specimen(one)
+            raise _no_specimen(one if isinstance(given, list | tuple) else given)
     if items and not any(isinstance(one, Specimen) for one in items):
         return usable(survey(sources(items)), skip_bad=False)
     return [reading for one in items for reading in the_readings(one)]
@@ -109,9 +109,10 @@ def _called(name: str, given: Given) -> Reading:
 
 
 def _no_specimen(given: object) -> EutelyError:
+    advice = "; Specimen.from_arrays takes arrays" if hasattr(given, "__array__") else ""
     return EutelyError(
         "specimens: expected specimens, files, folders or pandas tables of nuclei, found "
-        f"{kind(given)}"
+        f"{kind(given)}{advice}"
     )
 
 
