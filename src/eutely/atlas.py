@@ -264,7 +264,7 @@ class Atlas:
             "named": sum(map(bool, self.names)),
             "rare": int(self.rare.sum()),
             "specimens": self.specimens,
-            "length x width": f"{self.size[0]:.4g} x {self.size[1]:.4g} {self.unit}",
+            "length x width": f"{self.size[0]:.4g} x {self.size[1]:.4g} {self.unit} (SD)",
             "features": ", ".join(self.features) or "none",
         }
         return html_table("Atlas", rows) + small_view(self)

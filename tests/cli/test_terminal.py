@@ -82,7 +82,7 @@ all: no voxel size, unit um
 content         30 cells, 30 named, 0 rare
 specimens       4
 features        radius 1, radius 2, radius 3
-length x width  100.1 x 6.576 um
+length x width  100.1 x 6.576 um (SD)
 model           joint
 origins         not known
 checksum        CHECKSUM

@@ -148,7 +148,7 @@ def summary(atlas: Atlas) -> dict[str, str]:
         "content": f"{len(atlas)} cells, {named} named, {int(atlas.rare.sum())} rare",
         "specimens": str(atlas.specimens),
         "features": ", ".join(atlas.features) or "none",
-        "length x width": f"{length:.4g} x {width:.4g} {atlas.unit}",
+        "length x width": f"{length:.4g} x {width:.4g} {atlas.unit} (SD)",
         "model": atlas.model,
         "origins": "; ".join(f"{key}: {a} as they are, {b} mirrored" for key, a, b in hands)
         or "not known",
