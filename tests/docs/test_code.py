@@ -246,6 +246,10 @@ def test_every_block_runs(
             ("presence", "c030L"),
             ("size", "c020R"),
         }
+        said = re.search(r"c005L \(([0-9.]+)\s+spacings\)", PAGES["compare"].read_text("utf-8"))
+        assert said is not None
+        moved = table[table["test"] == "place-relative"]["effect"].item()
+        assert float(said[1]) == pytest.approx(moved, abs=0.1)
 
 
 def test_a_term_from_outside_is_removed_again() -> None:
