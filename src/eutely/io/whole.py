@@ -18,7 +18,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, BinaryIO, TextIO
@@ -38,8 +38,8 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 PLAIN = NO_LINK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 """Flags of all files that are opened."""
 
-AT_ONCE = 4
-"""Files that are brought to the disk at the same time."""
+AT_ONCE, FEW = 4, 12
+"""Files that are brought to the disk at the same time, if there are more than a few."""
 
 RawFile = io.FileIO
 """What takes the bytes of all files."""
@@ -264,9 +264,11 @@ def to_disk(path: Path) -> None:
     files = [each for each in inside if each.is_file()]
     for each in files:
         _begin_to_disk(each)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(_file_to_disk, files))
-        list(pool.map(entries_to_disk, [path, *(each for each in inside if each.is_dir())]))
+    folders = [path, *(each for each in inside if each.is_dir())]
+    with ThreadPoolExecutor(AT_ONCE) if len(files) > FEW else nullcontext() as pool:
+        each_of = pool.map if pool else map  # for a few files, threads cost more than they save
+        list(each_of(_file_to_disk, files))
+        list(each_of(entries_to_disk, folders))
 
 
 def _begin_to_disk(path: Path) -> None:
