@@ -1,5 +1,5 @@
 # ruff: noqa: ARG005  (functions that stand in for others take their arguments)
-"""Mechanisms of pose, fit, find and series, and how `ablation.py` switches each of them off.
+"""Mechanisms of pose, fit, find and series; `ablation_mechanisms.py` switches each of them off.
 
 A mechanism is a guard, a stage of a search, a rule with a threshold, or a step of a series. It is
 switched off from outside, by other values of constants and functions of the package.
