@@ -1,7 +1,8 @@
-"""The figures and tables of the paper's evaluation, from ``results/paper*.json``.
+"""The figures and tables of ``docs/replication.md``, from ``results/paper.json``.
 
 Run ``python benchmarks/paper_pages.py``: draws SVG files into ``docs/images`` and writes the tables
-into ``docs/replication.md``, between two marks. Needs matplotlib (extra ``bench``).
+between the marks of the page. Rows that were not computed say so. Needs matplotlib (extra
+``bench``).
 """
 
 from typing import Any
@@ -11,122 +12,229 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from figures import ROOT, Figures, known, put
+from published import CAUSES, NOT_HERE, PUBLISHED
 
 IMAGES = ROOT / "docs" / "images"
 
+RESULTS = ROOT / "benchmarks" / "results" / "paper.json"
+
 TITLES = {
-    "test": "Test worms",
-    "additions": "From `paper-plus` to `paper`",
-    "models": "Parts of the model",
-    "losses": "What learning minimises",
-    "terms": "Terms of the costs, and alignment",
-    "sizes": "Over the number of training worms",
-    "modes": "From matchings of pairs to cliques",
-    "trials": "One trial, 15 worms",
-    "times": "Steps, 100 training worms",
+    "models": "Table 1: parts of the model",
+    "losses": "Table 2: what learning minimises",
+    "terms": "Supplement C: terms of the costs, and alignment",
+    "test": "Table 3: test worms",
+    "sizes": "Figures 4 and 5: over the number of training worms",
+    "modes": "Figure 3: from matchings of pairs to cliques",
 }
 """Section -> its heading."""
 
-ROWS = {
-    "the preset": "`paper-plus`",
-    "and without warp: the paper's steps": "and without warp: `paper`, the paper's steps",
-}
-"""Row -> how the page calls it, where that differs."""
+WORMS = 100
+"""Worms of the paper's means, and of ours where a row does not say how many."""
+
+NOT_RUN = "not run"
+
+Pair = tuple[float, float]
 
 
-def newest(section: str) -> tuple[Figures, bool]:
-    """Return a section of the full evaluation if there is one, else of the quick one."""
-    for quick in (False, True):
-        name = "paper-quick.json" if quick else "paper.json"
-        found = known(ROOT / "benchmarks" / "results" / name).get(section)
-        if found:
-            return found, quick
-    return {}, False
-
-
-def shown(value: Any) -> str:
-    """Return one figure as text: mean, deviation, lowest; or a plain number."""
-    if value is None:
-        return ""
+def mean_and_deviation(value: Any) -> Pair | None:
+    """Return mean and standard deviation of one figure, ours or the paper's."""
     if isinstance(value, dict):
-        return f"{value['mean']:.4f} ± {value['std']:.3f}"
-    if isinstance(value, list):
-        return f"{value[0]:.3f} ± {value[1]:.3f}"
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+        return value["mean"], value["std"]
+    return (value[0], value[1]) if isinstance(value, (list, tuple)) else None
 
 
-def markdown(section: str) -> str:
-    """Return one section as a table: ours, and the paper's beside it."""
-    found, quick = newest(section)
-    if not found:
+def difference(ours: Any, theirs: Any, count: int = WORMS) -> Pair | None:
+    """Return ours minus theirs and its standard error, as if the worms were different ones.
+
+    Worms are the same, so that the error is rather smaller.
+    """
+    mine, published = mean_and_deviation(ours), mean_and_deviation(theirs)
+    if mine is None or published is None:
+        return None
+    error = np.sqrt(mine[1] ** 2 / count + published[1] ** 2 / WORMS)
+    return mine[0] - published[0], float(error)
+
+
+def shown(value: Any, lowest: bool = False) -> str:
+    """Return one figure as text: mean, deviation, perhaps lowest; or a plain number."""
+    found = mean_and_deviation(value)
+    if found is None:
+        return "" if value is None else f"{value:,}"
+    text = f"{found[0]:.4f} ± {found[1]:.3f}"
+    return f"{text}, lowest {value['lowest']:.3f}" if lowest else text
+
+
+def published(value: Any) -> str:
+    """Return a figure of the paper with the digits that it has."""
+    return "" if value is None else f"{value[0]:.3f} ± {value[1]:.3f}"
+
+
+def clear(found: Pair | None) -> bool:
+    """Return whether a difference is larger than two standard errors."""
+    return found is not None and abs(found[0]) > 2 * found[1]
+
+
+def signed(found: Pair | None) -> str:
+    """Return a difference as text, bold if it is clear."""
+    if found is None:
         return ""
-    rows = found["rows"]
-    keys = [k for row in rows for k in row if k not in ("row", "paper", "worms", "weights")]
-    keys = list(dict.fromkeys(keys))
-    published = {k for row in rows for k in row.get("paper") or {}}
-    heads = [h for k in keys for h in [k.replace("_", " ")] + ["the paper"] * (k in published)]
+    text = f"{found[0]:+.4f} ± {found[1]:.4f}"
+    return f"**{text}**" if clear(found) else text
+
+
+def section(name: str) -> Figures:
+    """Return what was computed of a section."""
+    return known(RESULTS).get(name, {})
+
+
+def markdown(name: str) -> str:
+    """Return one section as a table: ours, the paper's, the difference, and causes."""
+    rows = {row["row"]: row for row in section(name).get("rows", [])}
+    wanted = PUBLISHED.get(name, {})
+    named = dict.fromkeys([*wanted, *rows])
+    found = [k for row in rows.values() for k, value in row.items() if isinstance(value, dict)]
+    keys = list(dict.fromkeys([*found, *(k for row in wanted.values() for k in row)]))
+    heads = [h for key in keys for h in (key.replace("_", " "), "the paper", "difference")]
     lines = [f"| | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
-    for row in rows:
-        cells = []
+    causes = []
+    for row in named:
+        cells, told = [], False
         for key in keys:
-            cells.append(shown(row.get(key)))
-            if key in published:
-                cells.append(shown((row.get("paper") or {}).get(key)))
-        lines.append(f"| {ROWS.get(row['row'], row['row'])} | {' | '.join(cells)} |")
-    size = f"{found['worms']} worms, {found['trials']} trials a stage"
-    note = "; quick: the paper's figures are of 100 worms" if quick else ""
-    head = f"### {TITLES[section]}\n\n`{found['command']}` ({found['date']}; {size}{note}).\n"
-    return "\n".join([head, *lines, ""])
+            mine, theirs = rows.get(row, {}).get(key), wanted.get(row, {}).get(key)
+            apart = difference(mine, theirs)
+            mine_shown = shown(mine, lowest=name == "test") if row in rows else NOT_RUN
+            cells += [mine_shown, published(theirs), signed(apart)]
+            told |= clear(apart)
+        if told:
+            causes.append(f"- *{row}*: {CAUSES.get((name, row), 'not known.')}")
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    date = section(name).get("date", NOT_RUN)
+    head = f"### {TITLES[name]}\n\n`python benchmarks/paper.py {name}` ({date}).\n"
+    return "\n".join([head, *lines, "", *causes, *([""] if causes else [])])
 
 
-def build_table() -> str:
-    """Return the processor seconds of the steps of a whole build."""
-    found = known(ROOT / "benchmarks" / "results" / "paper.json").get("build, preset paper")
-    if not found:
+def learned_table() -> str:
+    """Return the learned costs beside the paper's, relative to the last axis of centroids."""
+    rows = section("learning").get("rows", [])
+    if not rows:
         return ""
-    steps = [f"| {name} | {seconds:g} |" for name, seconds in found["steps"].items()]
+    mine, theirs = rows[0], PUBLISHED["learning"]["learned"]
     lines = [
-        "### A whole build",
+        "### Supplement B: learned costs",
         "",
-        f"`{found['command']}` ({found['date']}; 100 worms, {found['trials']} trials a stage): "
-        f"{found['processor_seconds']:.0f} processor seconds, {found['gigabytes']:g} GB "
-        "(the paper: 99 hours).",
+        f"`python benchmarks/paper.py learning` ({section('learning')['date']}). Variances along "
+        "x, y, z, in that of centroids along z (in voxels, ours have a common factor that the "
+        "paper leaves open).",
         "",
         "| | ours | the paper |",
         "|---|---|---|",
-        f"| pre atlas | {shown(found['pre_atlas'])} | 0.966 ± 0.016 |",
-        f"| test worms | {shown(found['test'])} | 0.961 ± 0.020 |",
-        "",
-        "| step | processor seconds |",
-        "|---|---|",
-        *steps,
-        "",
     ]
-    return "\n".join(lines)
 
+    def ratios(row: Any, key: str) -> str:
+        return ", ".join(f"{value / row['centroids'][2]:.2f}" for value in row[key])
 
-def partners_table() -> str:
-    """Return accuracies with few partners of each worm, and with all."""
-    found = known(ROOT / "benchmarks" / "results" / "paper.json").get("partners")
-    if not found:
-        return ""
-    lines = [
-        "### Few partners of each worm",
+    lines += [
+        f"| variances of {key} | {ratios(mine, key)} | {ratios(theirs, key)} |"
+        for key in ("centroids", "radii", "offsets")
+    ]
+    lines += [f"| K_min | {mine['k_min']} | {theirs['k_min']} |"]
+    norms = np.linalg.norm([theirs[key] for key in ("centroids", "radii", "offsets")], axis=1)
+    weights = norms * np.sqrt(3) / np.linalg.norm(norms)
+    ours, paper = (", ".join(f"{w:.2f}" for w in row) for row in (mine["weights"], weights))
+    lines += [f"| weights of the atlas: centroids, radii, offsets | {ours} | {paper} |", ""]
+    stages = {stage: dict(mine["curves"][stage]) for stage in ("linear", "sparsity", "offsets")}
+    marks = sorted(stages["linear"], key=int)
+    lines += [
+        "Lowest loss after so many trials:",
         "",
-        f"`{found['command']}` ({found['date']}): the preset `paper` with `multi.partners`, by the "
-        "costs that the build above learned; processor seconds without learning and without "
-        "the check of held-out worms.",
-        "",
-        "| partners | pairs | pre atlas | test | processor seconds |",
-        "|---|---|---|---|---|",
+        f"| | {' | '.join(marks)} |",
+        "|---" * (len(marks) + 1) + "|",
         *(
-            f"| {row['partners']} | {row['pairs']:,} | {shown(row['pre_atlas'])} | "
-            f"{shown(row['test'])} | {row['processor_seconds']:g} |"
-            for row in found["rows"]
+            f"| {stage} | {' | '.join(f'{losses[mark]:,.0f}' for mark in marks)} |"
+            for stage, losses in stages.items()
         ),
         "",
     ]
     return "\n".join(lines)
+
+
+def times_table() -> str:
+    """Return the processor seconds of steps and trials beside the paper's."""
+    lines = [
+        "### Run times",
+        "",
+        "`python benchmarks/paper.py times trials`; processor seconds, one thread, beside other "
+        "work; the paper: seconds on one core.",
+        "",
+        "| | ours | the paper | times faster |",
+        "|---|---|---|---|",
+    ]
+    for name in ("times", "trials"):
+        rows = {row["row"]: row for row in section(name).get("rows", [])}
+        for row, theirs in PUBLISHED[name].items():
+            mine = rows.get(row, {}).get("processor_seconds")
+            words = f"one trial: {row}" if name == "trials" else row
+            faster = f"{theirs['seconds'] / mine:,.0f}" if mine else ""
+            text = NOT_RUN if mine is None else f"{mine:g}"
+            lines.append(f"| {words} | {text} | {theirs['seconds']:,.0f} | {faster} |")
+    return "\n".join([*lines, ""])
+
+
+def partners_table() -> str:
+    """Return accuracies with few partners of each worm, and with all."""
+    rows = [{"row": "all", "pairs": 4950} | row for row in section("sizes").get("rows", [])[-1:]]
+    rows = [*section("partners").get("rows", []), *[row | {"row": "all"} for row in rows]]
+    lines = [
+        "### Beyond the paper: few partners of each worm",
+        "",
+        "`python benchmarks/paper.py partners`: the same matchings, of some pairs only "
+        "(`multi.partners`).",
+        "",
+        "| partners | pairs | pre-atlas | test worms |",
+        "|---|---|---|---|",
+        *(
+            f"| {row['row']} | {row['pairs']:,} | {shown(row['pre_atlas'])} | "
+            f"{shown(row['test'])} |"
+            for row in rows
+        ),
+        "",
+    ]
+    return "\n".join(lines) if len(rows) > 1 else ""
+
+
+def switches_table() -> str:
+    """Return the experiments on where accuracy is lost."""
+    found = section("switches")
+    if not found:
+        return ""
+    lines = ["| one switch | pre-atlas | other worms | difference |", "|---|---|---|---|"]
+    for row in found["rows"]:
+        apart = row.get("difference")
+        text = "" if apart is None else signed((apart["mean"], apart["error"]))
+        before = "" if row.get("pre_atlas") is None else f"{row['pre_atlas']:.4f}"
+        lines.append(f"| {row['row']} | {before} | {shown(row['held_out'])} | {text} |")
+    return "\n".join([*lines, ""])
+
+
+def exchanged_table() -> str:
+    """Return the cells that cliques exchange, and what tells them apart."""
+    rows = section("switches").get("exchanged", [])
+    if not rows:
+        return ""
+    head = "cells|exchanged in cliques|offset, mean|offset, deviation|wrong by shared|wrong by own"
+    lines = [f"| {head.replace('|', ' | ')} |", "|---" * 6 + "|"]
+    for row in rows:
+        places = (", ".join(f"{value:g}" for value in row[key]) for key in ("mean", "std"))
+        shares = (f"{row[key]:.0%}" for key in ("wrong_by_shared", "wrong_by_own"))
+        cells = [row["cells"], f"{row['exchanged']:.0%}", *places, *shares]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def not_here() -> str:
+    """Return what cannot be computed, and why."""
+    lines = [f"| {what} | {why} |" for what, why in NOT_HERE.items()]
+    return "\n".join(["### Not here", "", "| of the paper | |", "|---|---|", *lines, ""])
 
 
 def curves(series: dict[str, dict[int, float]], name: str, label: str) -> None:
@@ -147,33 +255,31 @@ def save(figure: Figure, name: str) -> None:
         figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
 
 
-def figures() -> list[str]:
-    """Draw all figures that there are results for; return their names."""
-    drawn = []
-    rows = newest("sizes")[0].get("rows", [])
+def draw() -> dict[str, str]:
+    """Draw all figures that there are results for; return name -> caption."""
+    drawn = {}
+    rows = section("sizes").get("rows", [])
     if rows:
         keys = {
             "pre-atlas, training worms": "pre_atlas",
             "atlas, training worms": "atlas",
             "atlas, test worms": "test",
-            "supervised atlas, test worms": "supervised_test",
         }
         found = {
             words: {int(row["row"]): row[key]["mean"] for row in rows}
             for words, key in keys.items()
-            if all(key in row for row in rows)
         }
         curves(found, "results-sizes", "accuracy")
-        drawn.append("results-sizes")
-    rows = newest("modes")[0].get("rows", [])
+        drawn["results-sizes"] = "Pre-atlas and atlas over the number of training worms"
+    rows = section("modes").get("rows", [])
     if rows:
         modes: dict[str, dict[int, float]] = {}
         for row in rows:
             mode, count = row["row"].split(", ")
-            modes.setdefault(mode, {})[int(count)] = row["pre_atlas"]["mean"]
-        curves(modes, "results-modes", "pre-atlas accuracy")
-        drawn.append("results-modes")
-    rows = [row for row in newest("test")[0].get("rows", []) if "worms" in row][:2]
+            modes.setdefault(mode, {})[int(count)] = row["atlas"]["mean"]
+        curves(modes, "results-modes", "accuracy of the atlas on its own worms")
+        drawn["results-modes"] = "Atlas accuracy by mode of multi-matching"
+    rows = [row for row in section("test").get("rows", []) if "worms" in row][:2]
     if rows:
         figure = Figure(figsize=(6.4, 3.2), layout="constrained")
         axes = figure.subplots()
@@ -183,19 +289,19 @@ def figures() -> list[str]:
             spread = at + random.uniform(-0.08, 0.08, len(row["worms"]))
             axes.plot(row["worms"], spread, ".", ms=4, color="0.2")
         axes.set(xlabel="accuracy of a test worm")
-        axes.set_yticks([1, 2], [row["row"] for row in rows])
+        axes.set_yticks(range(1, len(rows) + 1), [row["row"] for row in rows])
         axes.grid(axis="x", alpha=0.3)
         save(figure, "results-worms")
-        drawn.append("results-worms")
+        drawn["results-worms"] = "Accuracy of each test worm"
     return drawn
 
 
 def main() -> None:
-    drawn = figures()
-    tables = [build_table(), partners_table(), *map(markdown, TITLES)]
-    tables = [text for text in tables if text]
-    pictures = [f"![{name}](images/{name}.svg)\n" for name in drawn]
-    put("benchmarks/paper_pages.py", "\n".join([*tables, *pictures]))
+    pictures = [f"![{words}](images/{name}.svg)\n" for name, words in draw().items()]
+    tables = [learned_table(), *map(markdown, TITLES), times_table(), partners_table(), not_here()]
+    put("paper: switches", switches_table())
+    put("paper: exchanged", exchanged_table())
+    put("paper: tables", "\n".join([*(text for text in tables if text), *pictures]))
 
 
 if __name__ == "__main__":
