@@ -182,8 +182,8 @@ def times_table() -> str:
 
 def partners_table() -> str:
     """Return accuracies with few partners of each worm, and with all."""
-    rows = [{"row": "all", "pairs": 4950} | row for row in section("sizes").get("rows", [])[-1:]]
-    rows = [*section("partners").get("rows", []), *[row | {"row": "all"} for row in rows]]
+    rows = [*section("partners").get("rows", [])]
+    rows += [row | {"row": "all", "pairs": 4950} for row in section("sizes").get("rows", [])[-1:]]
     lines = [
         "### Beyond the paper: few partners of each worm",
         "",
@@ -199,7 +199,7 @@ def partners_table() -> str:
         ),
         "",
     ]
-    return "\n".join(lines) if len(rows) > 1 else ""
+    return "\n".join(lines)
 
 
 def switches_table() -> str:
