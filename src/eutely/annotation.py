@@ -175,7 +175,7 @@ class Annotation:
         if self.other_hand >= UNCLEAR:
             notes.append(NOT_CLEAR + (MORE_DOUBT if more else ""))
         if self.exchanged:
-            notes.append(f"channels {', '.join(self.exchanged)} were called wrongly: put right")
+            notes.append("its channels were called wrongly, and are put right")
         seen = self._in_view()
         if seen is not None:
             notes.append(f"shows {_part(atlas, seen)}, {seen.sum()} of {len(atlas)} cells")

@@ -47,7 +47,7 @@ def test_channels_that_are_exchanged_are_said_and_put_right(
     [found] = annotated([wrong])
     assert found.names == plain.names
     assert found.exchanged == {new: old for old, new in WRONG[kind].items()}
-    assert "were called wrongly: put right" in found.note(Atlas.load(ATLAS))
+    assert "channels were called wrongly, and are put right" in found.note(Atlas.load(ATLAS))
     [line] = caplog.messages
     assert line.startswith("head: channels ")
     assert " are exchanged: " in line
