@@ -275,6 +275,20 @@ def test_slices_show_the_nucleus_and_lead_to_others(window: Page) -> None:
     assert window.row == row
 
 
+def test_a_nucleus_without_an_outline_is_marked(window: Page) -> None:
+    """An image without labels: a cross around the centre of the slice, which stays as it is."""
+    shown = window.page.evaluate("""() => {
+        const canvas = document.createElement("canvas");
+        canvas.width = canvas.height = 96;
+        const ink = canvas.getContext("2d");
+        drawCross(ink, canvas);
+        const { data } = ink.getImageData(0, 0, 96, 96);
+        return [[48, 48], [58, 48], [36, 48], [48, 58], [48, 36], [58, 58]].map(
+            ([x, y]) => data[4 * (96 * y + x) + 3]);
+    }""")
+    assert shown == [0, 255, 255, 255, 255, 0]
+
+
 def test_a_reload_keeps_all_and_two_tabs_see_each_other(
     window: Page, served: tuple[Path, Server], browser: Any
 ) -> None:

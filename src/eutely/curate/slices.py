@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError
-from eutely.io.images import Images, image_in
+from eutely.io.images import Images, image_in, with_own_image
 from eutely.io.limits import check_memory
 from eutely.io.sources import Files
 from eutely.io.volumes import open_volume
@@ -79,6 +79,7 @@ class Slicer:
 
     def has(self, specimen: str) -> dict[str, bool]:
         """Return whether a specimen has a label volume, and an image."""
+        self._files = with_own_image(self._files, specimen)
         volumes, images = self._files.volumes, self._files.images
         return {
             "labels": specimen in volumes and Path(volumes[specimen][0]).exists(),

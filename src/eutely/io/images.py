@@ -191,6 +191,19 @@ def image_in(
         yield replace(image, volume=replace(image.volume, voxel_size=size))
 
 
+def with_own_image(files: Files, specimen: str) -> Files:
+    """Return files with the image beside the nuclei of a specimen, where it came from NWB.
+
+    An image that a person gave counts first; of several in the file, none is chosen.
+    """
+    kind, place, _ = files.others.get(specimen, ("", "", ""))
+    if kind != "nwb" or specimen in files.images or files.channels or not Path(place).exists():
+        return files
+    with nwb_file.opened(Path(place)) as file:
+        single = len(nwb_file.volumes_of(file)) == 1
+    return replace(files, images={**files.images, specimen: place}) if single else files
+
+
 def without_tail(name: str) -> str:
     """Return the name of a specimen from that of a file.
 

@@ -76,6 +76,16 @@ function levels(plane, at) {
   return colour;
 }
 
+// Where the nucleus lies that has no outline: four short lines around its centre.
+function drawCross(ink, { width, height }) {
+  const near = Math.round(width / 12), long = Math.round(width / 16);
+  ink.fillStyle = "#fff";
+  for (const side of [-near - long, near]) {
+    ink.fillRect(Math.floor(width / 2) + side, Math.floor(height / 2), long, 1);
+    ink.fillRect(Math.floor(width / 2), Math.floor(height / 2) + side, 1, long);
+  }
+}
+
 function drawSlices() {
   if (!desk.planes || !desk.open) return;
   slicePlace.replaceChildren(...desk.planes.map((plane) => {
@@ -99,6 +109,7 @@ function drawSlices() {
       pixels.data.set([...colour.map((value) => Math.round(255 * value)), 255], 4 * at);
     }
     ink.putImageData(pixels, 0, 0);
+    if (!plane.nuclei) drawCross(ink, plane);
     canvas.addEventListener("click", (event) => {
       const box = canvas.getBoundingClientRect();
       const x = Math.floor((event.clientX - box.left) / box.width * plane.width);
