@@ -90,6 +90,29 @@ def test_specimens_are_annotated_served_and_left_complete(given: Path, tmp_path:
     assert first.split(",")[1:3] == ["", ""]  # the first nucleus is no cell
 
 
+def test_a_run_is_curated_and_its_own_files_stay(tmp_path: Path) -> None:
+    """Its ``inputs.json`` holds hashes; where images are is remembered beside it."""
+    import eutely
+    from eutely.curate.folder import open_material
+    from eutely.curate.session import Session
+    from eutely.io.sources import Files, read_files, write_files
+
+    folder = tmp_path / "run"
+    eutely.build(eutely.simulate(4, cells=30), folder, workers=1)
+    hashes = (folder / "inputs.json").read_bytes()
+    session = Session(open_material(folder))
+    session.correct(0, {0: -1}, session.revision)
+    session.close()
+    assert "worm001" in (folder / "pins.csv").read_text()
+    files = Files(images={"worm001": str(tmp_path / "raw.tif")}, channels=("red",))
+    write_files(folder, files)
+    assert read_files(folder) == files
+    assert (folder / "inputs.json").read_bytes() == hashes
+    with pytest.raises(EutelyError, match="annotate them into a folder, then export that"):
+        run("export", folder)
+    eutely.build(eutely.simulate(4, cells=30), folder, workers=1)  # goes on with its hashes
+
+
 def test_bad_requests_are_one_line(given: Path, tmp_path: Path) -> None:
     with pytest.raises(EutelyError, match="-o DIR is missing"):
         run("curate", given / "atlas.h5", given / "worms.csv")

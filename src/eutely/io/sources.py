@@ -24,7 +24,7 @@ from eutely.io.programs import program_of
 from eutely.io.volumes.choice import suffix_of
 from eutely.io.volumes.volume import VoxelSize
 from eutely.io.whole import new_text
-from eutely.io.written import tables_in
+from eutely.io.written import RUN, tables_in
 from eutely.specimen import Specimen
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class Reading:
 INPUTS = "inputs.json"
 """File in a folder of annotations: where its specimens were read from."""
 
-EARLIER = "curate.json"
-"""What `INPUTS` was called before 0.3."""
+OF_RUN = "curate.json"
+"""The same in the folder of a run, whose ``inputs.json`` holds hashes; any folder before 0.3."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ def write_files(folder: Path, files: Files) -> None:
         "sizes": dict(files.sizes),
         "channels": files.channels,
     }
-    with tables_in(folder) as aside, new_text(aside / INPUTS) as file:
+    name = OF_RUN if (folder / RUN).exists() else INPUTS
+    with tables_in(folder) as aside, new_text(aside / name) as file:
         file.write(json.dumps(values, indent=1) + "\n")
 
 
@@ -165,7 +166,8 @@ def read_files(folder: Path) -> Files:
 
     Files that moved together with the folder are found in it, or beside it.
     """
-    path = next((folder / name for name in (INPUTS, EARLIER) if (folder / name).exists()), None)
+    names = (OF_RUN,) if (folder / RUN).exists() else (INPUTS, OF_RUN)
+    path = next((folder / name for name in names if (folder / name).exists()), None)
     if path is None:
         return Files()
 
