@@ -269,6 +269,12 @@ def draw() -> dict[str, str]:
             words: {int(row["row"]): row[key]["mean"] for row in rows}
             for words, key in keys.items()
         }
+        tested = {row["row"]: row for row in section("test").get("rows", [])}
+        if "supervised" in tested:
+            mean = tested["supervised"]["accuracy"]["mean"]
+            found["supervised atlas of 100, test worms"] = dict.fromkeys(
+                [int(row["row"]) for row in rows], mean
+            )
         curves(found, "results-sizes", "accuracy")
         drawn["results-sizes"] = "Pre-atlas and atlas over the number of training worms"
     rows = section("modes").get("rows", [])
@@ -279,7 +285,8 @@ def draw() -> dict[str, str]:
             modes.setdefault(mode, {})[int(count)] = row["atlas"]["mean"]
         curves(modes, "results-modes", "accuracy of the atlas on its own worms")
         drawn["results-modes"] = "Atlas accuracy by mode of multi-matching"
-    rows = [row for row in section("test").get("rows", []) if "worms" in row][:2]
+    shown_worms = ("unsupervised", "supervised")
+    rows = [row for row in section("test").get("rows", []) if row["row"] in shown_worms]
     if rows:
         figure = Figure(figsize=(6.4, 3.2), layout="constrained")
         axes = figure.subplots()
