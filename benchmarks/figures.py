@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,17 @@ def known(path: Path) -> Figures:
     return json.loads(path.read_text()) if path.is_file() else {}
 
 
+def command() -> str:
+    """Return the command of this process, without the path of its run folder."""
+    given = ["RUN" if before == "--run" else one for before, one in pairwise(["", *sys.argv[1:]])]
+    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *given])
+
+
 def keep(path: Path, section: str, figures: Figures) -> None:
     """Put the figures of one section into the file; the others stay as they are."""
     results = known(path)
     results[section] = {
-        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": command(),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}",

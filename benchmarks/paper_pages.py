@@ -28,6 +28,9 @@ TITLES = {
 }
 """Section -> its heading."""
 
+ACCURACIES = ("pre_atlas", "atlas", "test", "accuracy")
+"""Columns of accuracies, in order."""
+
 WORMS = 100
 """Worms of the paper's means, and of ours where a row does not say how many."""
 
@@ -91,9 +94,9 @@ def markdown(name: str) -> str:
     """Return one section as a table: ours, the paper's, the difference, and causes."""
     rows = {row["row"]: row for row in section(name).get("rows", [])}
     wanted = PUBLISHED.get(name, {})
-    named = dict.fromkeys([*wanted, *rows])
-    found = [k for row in rows.values() for k, value in row.items() if isinstance(value, dict)]
-    keys = list(dict.fromkeys([*found, *(k for row in wanted.values() for k in row)]))
+    named = dict.fromkeys([*rows, *wanted])
+    found = {k for row in [*rows.values(), *wanted.values()] for k in row}
+    keys = [key for key in ACCURACIES if key in found]
     heads = [h for key in keys for h in (key.replace("_", " "), "the paper", "difference")]
     lines = [f"| | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
     causes = []

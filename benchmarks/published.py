@@ -80,7 +80,7 @@ EXCHANGED = (
 CAUSES = {
     ("models", "unlearned quadratic"): (
         "identities as covariances depend on the unit of each axis, and with the long axis in half "
-        "the voxels the same model has the accuracy of the last row; whether the images of the "
+        "the voxels the same model has the accuracy of the row below; whether the images of the "
         "paper have another unit than the tables here is not known."
     ),
     ("models", "linear sparse"): EXCHANGED,
