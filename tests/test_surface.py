@@ -86,6 +86,7 @@ def test_an_interactive_session_offers_the_public_names_and_no_others() -> None:
         ("eutely.solve('a').", {"matching", "objective", "bound"}),
         ("eutely.Config(", {"seed=", "method=", "refine="}),
         ("eutely.annotate('a', 'b', ", {"handedness=", "pins=", "adapt="}),
+        ("eutely.export('a', ", {"kinds=", "output=", "about="}),
     ],
 )
 def test_an_editor_completes_what_follows(code: str, expected: set[str]) -> None:
