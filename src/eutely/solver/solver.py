@@ -92,6 +92,9 @@ class Solution:
     seconds, bound_seconds
         wall time of solving, and of the lower bound (0 without one); the first call in a process
         also loads or compiles machine code.
+    best_known
+        objective of the best solution known, where the file of the problem says so; the solver
+        does not know it.
     """
 
     matching: NDArray[np.int32]
@@ -99,6 +102,7 @@ class Solution:
     bound: float | None
     seconds: float
     bound_seconds: float = 0.0
+    best_known: float | None = None
 
     def __repr__(self) -> str:
         matched = int((self.matching >= 0).sum())
@@ -110,6 +114,14 @@ class Solution:
     def gap(self) -> float | None:
         """Return the largest possible distance to the optimum; None without a bound."""
         return None if self.bound is None else self.objective - self.bound
+
+    @property
+    def above_best_known(self) -> float | None:
+        """Return the distance to the best solution known, as a share of it; None if unknown."""
+        if self.best_known is None:
+            return None
+        above = self.objective - self.best_known
+        return above / abs(self.best_known) if above and self.best_known else above
 
 
 def solve(

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from eutely.multi.joint import JointSolution
     from eutely.pose import Pose
     from eutely.problem import PairProblem
+    from eutely.quadratic import QuadraticAssignment
     from eutely.solver import Effort, Solution
     from eutely.tasks.build import Built
 
@@ -229,7 +230,7 @@ def orient(specimen: Given, *, mirrored: bool = False) -> list[Pose]:
 
 @overload
 def solve(
-    problem: PairProblem,
+    problem: PairProblem | QuadraticAssignment,
     effort: str | Effort = "default",
     *,
     time_limit: float | None = None,
@@ -264,7 +265,7 @@ def solve(
 
 
 def solve(
-    problem: PairProblem | MultiProblem | str | PathLike[str],
+    problem: PairProblem | QuadraticAssignment | MultiProblem | str | PathLike[str],
     effort: str | Effort = "default",
     *,
     time_limit: float | None = None,
@@ -278,9 +279,11 @@ def solve(
     ----------
     problem
         candidates and costs, see `eutely.problem.PairProblem.from_arrays`; those of all pairs of
-        more than two graphs, `eutely.multi.MultiProblem`; or a ``.dd`` file of either.
+        more than two graphs, `eutely.multi.MultiProblem`; a complete problem,
+        `eutely.quadratic.QuadraticAssignment`; or a file: ``.dd`` of the first two, ``.qap`` of
+        the last.
     effort
-        ``fast``, ``default`` or ``thorough``, or an `eutely.solver.Effort`.
+        ``fast``, ``default`` or ``thorough``, or an `eutely.solver.Effort` (of two graphs).
     time_limit
         seconds after which no further round starts; the best matching so far is returned.
     seed
@@ -307,9 +310,15 @@ def solve(
     """
     from eutely import solver
     from eutely.multi import MultiProblem
+    from eutely.quadratic import QuadraticAssignment
 
     check_seed(seed)
-    given = _the_problem(problem)
+    given, best = _the_problem(problem)
+    if isinstance(given, QuadraticAssignment):
+        solution = solver.solve_assignment(
+            given, effort, time_limit=time_limit, seed=seed, start=start, bound=bound
+        )
+        return replace(solution, best_known=best)
     if isinstance(given, MultiProblem):
         if start is not None or not isinstance(effort, str):
             raise ProblemError("more than two graphs take no start, and a named effort")
@@ -340,19 +349,27 @@ def _solved_together(
 
 
 def _the_problem(
-    given: PairProblem | MultiProblem | str | PathLike[str],
-) -> PairProblem | MultiProblem:
-    """Return the problem that a user gave."""
+    given: PairProblem | QuadraticAssignment | MultiProblem | str | PathLike[str],
+) -> tuple[PairProblem | QuadraticAssignment | MultiProblem, float | None]:
+    """Return the problem that a user gave, and its best known value if it is of a file with one."""
     from eutely.multi import MultiProblem
     from eutely.problem import PairProblem
+    from eutely.quadratic import QuadraticAssignment
 
-    if isinstance(given, PairProblem | MultiProblem):
-        return given
+    if isinstance(given, PairProblem | QuadraticAssignment | MultiProblem):
+        return given, None
     if not isinstance(given, str | PathLike):
-        raise ProblemError(f"solve takes a PairProblem or a .dd file, found {kind(given)}")
+        raise ProblemError(
+            "solve takes a PairProblem, a QuadraticAssignment, or a .dd or .qap file, found "
+            f"{kind(given)}"
+        )
     from eutely.io.dd import read_dd
+    from eutely.io.qap import is_qap, read_qap
 
     if not Path(given).is_file():
         raise ReadError(f"{fspath(given)} does not exist")
+    if is_qap(given):
+        return read_qap(Path(given))
     pairs = read_dd(Path(given))
-    return MultiProblem.from_pairs(pairs) if max(h for _, h, _ in pairs) > 1 else pairs[0][2]
+    several = max(h for _, h, _ in pairs) > 1
+    return MultiProblem.from_pairs(pairs) if several else pairs[0][2], None
