@@ -44,6 +44,7 @@ def test_help_imports_neither_numpy_nor_anything_slow():
         ("compare", "bad.csv", "nothing.csv", "--atlas", "celegans-l1", "-o", "out"),
         ("evaluate", "celegans-l1", "bad.csv"),
         ("solve", "bad.csv"),
+        ("solve", "bad.qap"),
         ("report", "nothing"),
         ("view", "nothing"),
         ("transfer", "bad.csv", "nothing.csv", "-o", "out.csv"),
@@ -53,6 +54,7 @@ def test_help_imports_neither_numpy_nor_anything_slow():
 def test_errors_about_input_import_nothing_slow(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.csv").write_text("id,x,y\n1,2,3\n")
+    (tmp_path / "bad.qap").write_text("2 7\n0 1 1 0\n0 1 1\n")
     code, modules = run(*arguments)
     assert code == 2
     assert not modules & (SLOW | {"h5py", "rich.progress"})

@@ -126,6 +126,45 @@ def test_solve_says_what_is_wrong(tmp_path):
     assert not (tmp_path / "out.json").exists()
 
 
+QAP = "3 14 10\n0 5 1\n5 0 0\n1 0 0\n\n0 1 2\n1 0 1\n2 1 0\n"
+"""Three objects on a line; the best matching costs 12, less than what is called the best known."""
+
+
+def test_solve_places_objects_and_compares_with_the_best_known_value(tmp_path):
+    (tmp_path / "line.qap").write_text(QAP)
+    done = invoke("solve", tmp_path / "line.qap", "-o", tmp_path / "out.json")
+    assert done.exit_code == 0
+    assert "objective: 12\nbound: 12\nbest_known: 14\nabove_best_known: -0.142857\n" in done.output
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert (result["objective"], result["bound"], result["best_known"]) == (12, 12, 14)
+    ((g, h, matching),) = result["matchings"]
+    assert (g, h, sorted(matching), matching[0]) == (0, 1, [0, 1, 2], 1)
+    assert result["seconds"] >= 0
+    assert result["bound_seconds"] >= 0
+
+
+def test_solve_never_knows_the_best_known_value(tmp_path):
+    """Whatever the file calls the best known value, and with a bound or none, all else is equal."""
+    rng = np.random.default_rng(0)
+    rows = "\n".join(" ".join(map(str, row)) for row in rng.integers(0, 99, (24, 12)))
+    found = []
+    for first in ("12", "12 1", "12 -5 1", "12 999999999 3"):
+        (tmp_path / "some.qap").write_text(f"{first}\n{rows}\n")
+        words = ("--effort", "fast", "--seed", 3, "--no-bound", "-q")
+        invoke("solve", tmp_path / "some.qap", "-o", tmp_path / "out.json", *words)
+        result = json.loads((tmp_path / "out.json").read_text())
+        assert (result["bound"], result["bound_seconds"]) == (None, None)
+        found.append((result["objective"], result["matchings"]))
+    assert found.count(found[0]) == 4
+
+
+def test_solve_says_what_is_wrong_with_a_quadratic_assignment(tmp_path):
+    (tmp_path / "bad.qap").write_text(QAP[:-3])
+    with pytest.raises(EutelyError, match="17 numbers after the first line, expected 18"):
+        invoke("solve", tmp_path / "bad.qap", "-o", tmp_path / "out.json")
+    assert not (tmp_path / "out.json").exists()
+
+
 def test_match_writes_one_row_per_nucleus(tmp_path):
     pair = eutely.simulate(specimens=2, cells=40, variation=0.3, seed=2)
     paths = [tmp_path / f"{specimen.name}.csv" for specimen in pair]

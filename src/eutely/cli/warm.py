@@ -209,6 +209,14 @@ def compile_orders() -> None:
     _best_orders(places, orders, np.array([1]), np.kron(np.eye(2), prior), 1.0, 4.0, prior)
 
 
+def compile_exchanges() -> None:
+    """Compile quadratic assignments."""
+    from eutely.quadratic import QuadraticAssignment
+    from eutely.solver import solve_assignment
+
+    solve_assignment(QuadraticAssignment.from_arrays(np.eye(2), np.eye(2)), "fast", bound=True)
+
+
 PARTS: dict[str, Callable[[], None]] = {
     "laps": compile_laps,
     "relaxation": compile_relaxation,
@@ -218,6 +226,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "cliques": compile_cliques,
     "estimates": compile_estimates,
     "orders": compile_orders,
+    "exchanges": compile_exchanges,
 }
 """What is compiled together."""
 
