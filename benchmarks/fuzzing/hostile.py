@@ -205,6 +205,28 @@ def _odd_problem(path: Path, random: Random) -> None:
     path.write_bytes(data)
 
 
+def _odd_assignment(path: Path, random: Random) -> None:
+    texts = [
+        "1000000000 5 5\n0 1\n",
+        "9" * 100_000 + "\n0\n",
+        "1e300\n0\n",
+        "-2 1 1\n0 0 0 0 0 0 0 0\n",
+        "2 nan inf\n0 0 0 0 0 0 0 0\n",
+        "2 5 5\n0 1e308 1e308 0 0 1e308 1e308 0\n",
+        "2 5 5\n0 1 1 0 0 " + "9" * 100_000 + " 1 0\n",
+        "2 5 5\n" + "0 " * 5_000_000,
+        "\n" * 5_000_000,
+        "3000 5 5\n" + "1 " * 1000,
+        "2 5 5 0 1 1 0 0 1 1 0",
+        "0\n",
+    ]
+    data = texts[int(random.integers(len(texts)))].encode()
+    if path.suffix == ".xz":
+        bomb = random.random() < 0.3
+        data = _comment() if bomb else lzma.compress(data, preset=0)
+    path.write_bytes(data)
+
+
 def _odd_atlas(path: Path, random: Random) -> None:
     import h5py
 
@@ -402,6 +424,7 @@ MAKERS: dict[str, tuple[Maker, ...]] = {
     "hdf5": (_odd_dataset,),
     "nrrd": (_odd_header,),
     "dd": (_odd_problem,),
+    "qap": (_odd_assignment,),
     "atlas": (_odd_atlas,),
     "csv": (_odd_table,),
     "parquet": (_odd_columns,),

@@ -32,6 +32,8 @@ def read_eutely(kind: str, path: Path) -> Content:
         return _image(path)
     if kind == "dd":
         return _problems(path)
+    if kind == "qap":
+        return _assignment(path)
     if kind == "atlas":
         return _atlas(path)
     if kind == "run":
@@ -135,6 +137,23 @@ def _problems(path: Path) -> Content:
     return content
 
 
+def _assignment(path: Path) -> Content:
+    from eutely.io.qap import read_qap
+
+    problem, best = read_qap(path)
+    return {"flows": problem.flows, "distances": problem.distances, "best": best}
+
+
+def _qap_by_hand(path: Path) -> Content:
+    data = path.read_bytes()
+    text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("ascii")
+    head, rest = text.lstrip().split("\n", 1)
+    n, *known = map(float, head.split())
+    flows, distances = np.array(rest.split(), dtype=float).reshape(2, int(n), int(n))
+    best = max(known) if len(known) == 2 else known[0] if known and known[0] >= 0 else None
+    return {"flows": flows, "distances": distances, "best": best}
+
+
 def _atlas(path: Path) -> Content:
     from eutely.fit.model import model_of_atlas
     from eutely.io.atlas import read_atlas
@@ -161,8 +180,8 @@ def read_again(kind: str, path: Path) -> Content:
     if kind in {"matlab", "exported", "lists", "settings"}:
         return others.read_other_again(kind, path)
     readers = {"tiff": _tiff_by_pillow, "zarr": _zarr_by_hand, "hdf5": _hdf5_at_once,
-               "nrrd": _nrrd_by_pynrrd, "dd": _dd_by_hand, "atlas": _atlas_by_h5py,
-               "csv": _csv_by_hand, "parquet": _parquet_by_pandas,
+               "nrrd": _nrrd_by_pynrrd, "dd": _dd_by_hand, "qap": _qap_by_hand,
+               "atlas": _atlas_by_h5py, "csv": _csv_by_hand, "parquet": _parquet_by_pandas,
                "image": _image_at_once, "nwb": _nwb_by_h5py, "points": _points_by_hand,
                "excel": others.excel_by_openpyxl, "programs": others.programs_by_hand,
                "npy": lambda path: {"labels": np.load(path).astype(np.int64)}}  # fmt: skip

@@ -132,6 +132,16 @@ def _dd(name: str) -> Seed:
     return Seed(name, write, name.endswith(".xz"))
 
 
+def _qap(name: str) -> Seed:
+    def write(folder: Path) -> None:
+        random = np.random.default_rng(9)
+        rows = [" ".join(map(str, row)) for row in random.integers(0, 90, (12, 6)).tolist()]
+        text = "\n".join(["6 54321 50000", "", *rows[:6], "", *rows[6:], ""]).encode()
+        (folder / name).write_bytes(lzma.compress(text) if name.endswith(".xz") else text)
+
+    return Seed(name, write, name.endswith(".xz"))
+
+
 def atlas() -> Any:
     """Return a small atlas: six cells on a line that predict each other."""
     from eutely.atlas import Atlas
@@ -342,6 +352,7 @@ SEEDS: dict[str, list[Seed]] = {
         _nrrd("small.nrrd", "bzip2"),
     ],
     "dd": [_dd("worms.dd"), _dd("worms.dd.xz")],
+    "qap": [_qap("grid.qap"), _qap("grid.dat"), _qap("grid.qap.xz")],
     "atlas": [Seed("atlas.h5", _atlas)],
     "csv": [Seed("worm.csv", _csv)],
     "parquet": [_parquet("worm.parquet"), _parquet("worm.pq", compression="gzip", version="1.0")],

@@ -24,6 +24,7 @@ def virtual(path: Path) -> None:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "header.nrrd").write_text(HEADER)
     (tmp_path / "twice.dd").write_text("p 1 1 0 0\np 1 1 0 0\n")
+    (tmp_path / "short.qap").write_text("9 1\n" + "1 " * 161)
     (tmp_path / "deep.toml").write_text("a = " + "[" * 5000 + "]" * 5000)
     virtual(tmp_path / "self.h5")
     os.mkfifo(tmp_path / "pipe.h5")
@@ -37,6 +38,7 @@ def folder(tmp_path: Path) -> Path:
         ["build", "self.h5", "-o", "out"],
         ["annotate", "pipe.h5", "self.h5", "-o", "out"],
         ["solve", "twice.dd", "-o", "out"],
+        ["solve", "short.qap", "-o", "out"],
         ["build", "self.h5", "-o", "out", "--config", "deep.toml"],
         ["extract", "header.nrrd", "-o", "out", "--max-memory", "lots"],
     ],
