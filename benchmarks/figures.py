@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     ROOT / "docs" / "results.md",
     ROOT / "docs" / "replication.md",
+    ROOT / "docs" / "solver.md",
     *sorted((ROOT / "docs" / "notebook").glob("*.md")),
 ]
 
