@@ -179,6 +179,15 @@ def test_figures_of_the_neuropal_page_come_from_a_run() -> None:
     )
 
 
+def test_the_table_of_quadratic_assignments_is_that_of_the_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from qaplib import markdown
+
+    assert f"<!-- benchmarks/qaplib.py -->\n\n{markdown()}\n<!--" in PAGES["solver"].read_text()
+
+
 CARD = re.compile(r"`(eutely [a-z][^`]*|annotations = eutely[^`]*)`")
 
 
@@ -238,6 +247,10 @@ def test_every_block_runs(
         pytest.importorskip("matplotlib", reason="no matplotlib: pip install 'eutely[plots]'")
     monkeypatch.chdir(shutil.copytree(tutorial[0], tmp_path / "folder"))
     variables = run_page(page)
+    if page == "solver":  # both orders are found again, from distances and from edges
+        assert variables["order"][variables["solution"].matching].tolist() == list(range(30))
+        copy, matching = variables["copy"], variables["matching"]
+        assert all(copy.has_edge(matching[i], matching[j]) for i, j in variables["graph"].edges)
     if page == "compare":  # finds what the page says, and nothing else
         table = variables["table"][variables["table"]["q"] <= 0.05]
         assert set(zip(table["test"], table["name"], strict=True)) == {
