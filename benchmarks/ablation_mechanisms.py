@@ -17,8 +17,6 @@ the unchanged code, specimen by specimen. Training data only:
 ``worms series``, ``batch series``, ``windows series``
     a series of train worms: as they are; all warped alike; by an atlas that was built, without
     names, from windows of others.
-``learn worms``, ``learn heads``
-    by an atlas that has learned from a few curated specimens, or not.
 ``build``, ``build degraded``, ``build windows``, ``build embryos``, ``build heads``
     others by an atlas that was built without names: from train worms as they are, with errors, or
     cut to windows; from embryos; from heads of two folds.
@@ -36,28 +34,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cohorts
-import curate
 import eutely
 from eutely import Annotation, Specimen
 from eutely.atlas import Atlas
-from eutely.curate import learn
 from eutely.evaluation import comparable, pre_atlas
 from eutely.tasks import annotate as annotating
-from figures import keep, known, put, rows_with
+from figures import keep, put, rows_with
+from mechanism_pages import RESULTS, mechanism_rows, mechanism_table
 from mechanisms import MECHANISMS, switched_off
 from neuropal import Head, heads
 from robustness import USUAL, degraded
 from views import changed, turned, window
 from worms import DATA, named, worms
 
-RESULTS = Path(__file__).resolve().parent / "results" / "ablation.json"
-
 CACHE = Path(tempfile.gettempdir()) / "eutely-ablation"
 """Atlases that do not depend on a mechanism, of this state of the package."""
 
-TRAIN, EMBRYOS, BUILT, NEW, CUT, CURATED = 60, 58, 30, 20, 24, 4
+TRAIN, EMBRYOS, BUILT, NEW, CUT = 60, 58, 30, 20, 24
 """Worms and embryos of an atlas; worms to build from, others to name by it, worms that are cut to
-windows to build from; curated specimens to learn from."""
+windows to build from."""
 
 KINDS = ("front 60%", "back 60%", "middle 50%", "any third")
 FOLDS = ("0", "1", "2")
@@ -227,35 +222,6 @@ def build_task(name: str) -> Task:
     return Task(named(built.atlas, built.specimens, built.cells), new)
 
 
-def taught(atlas: Atlas, curated: Sequence[Specimen]) -> Atlas:
-    """Return the atlas after it has learned from specimens whose names are all corrected."""
-    annotations = eutely.annotate(atlas, [one.without_names() for one in curated], workers=1)
-    cohort = curate.cohort_of(atlas, curated, annotations)
-    corrected = []
-    for one in curated:
-        truth = curate.truth_of(atlas, one)
-        pins = {row: int(cell) for row, cell in enumerate(truth) if cell != -3}
-        corrected.append(cohort.placed(one.name).around(pins))
-    lesson = learn.lesson(cohort, corrected)
-    return atlas if lesson is None or lesson.atlas is None else lesson.atlas
-
-
-def learning_cohort(name: str) -> list[Task]:
-    """Return specimens of a series of which `CURATED` others were curated."""
-    if name == "learn worms":
-        [task] = worm_cohort("batch series")
-        atlas = taught(task.atlas, task.specimens[:CURATED])
-        return [Task(atlas, task.specimens[CURATED:], None)]
-    tasks = []
-    every = [head for head in heads("raw") if head.fold in ("1", "2", "")]
-    for lab in ("EY", "SF", "SK1"):
-        atlas = head_atlas(f"but {lab}", [head for head in every if head.lab != lab])
-        of_lab = [head.specimen for head in every if head.lab == lab]
-        atlas = taught(atlas, of_lab[:CURATED])
-        tasks.append(Task(atlas, of_lab[CURATED:], None))
-    return tasks
-
-
 def windows_series() -> list[Task]:
     atlas = kept("windows", lambda: build_task("build windows").atlas)
     return [Task(atlas, split()[1], None)]
@@ -273,15 +239,12 @@ def tasks_of(name: str) -> list[Task]:
 
 def measured(name: str) -> Measured:
     """Annotate a cohort by the package as it is now."""
-    for cached in (annotating._model, annotating._asymmetry, annotating._of_origin):
+    for cached in (annotating._target, annotating._asymmetry, annotating._of_origin):
         if hasattr(cached, "cache_clear"):  # not where a mechanism stands in for it
             cached.cache_clear()
-    changing = name.startswith(("build", "learn"))
+    changing = name.startswith("build")
     begin = time.process_time()
-    tasks = (
-        [build_task(name)] if name.startswith("build")
-        else learning_cohort(name) if changing else tasks_of(name)
-    )  # fmt: skip
+    tasks = [build_task(name)] if changing else tasks_of(name)
     begin = begin if changing else time.process_time()
     pairs: list[tuple[Specimen, Annotation]] = []
     for task in tasks:
@@ -307,7 +270,7 @@ def measured(name: str) -> Measured:
 @cache
 def unchanged(name: str) -> Measured:
     """Return what the package without a change makes of a cohort."""
-    for task in () if name.startswith(("build", "learn")) else tasks_of(name):
+    for task in () if name.startswith("build") else tasks_of(name):
         # Compiled, and atlases built, before it is timed.
         eutely.annotate(task.atlas, [task.specimens[0].without_names()], adapt=False, workers=1)
     found = measured(name)
@@ -355,58 +318,6 @@ def switch_off(wanted: Sequence[str], text: Path | None) -> None:
             print(new, flush=True)
             if text is not None:
                 text.write_text(mechanism_table())
-
-
-def mechanism_rows() -> list[dict[str, Any]]:
-    return list(known(RESULTS).get("mechanisms", {}).get("rows", []))
-
-
-def verdict(rows: Sequence[dict[str, Any]]) -> str:
-    """Return what the rows of one mechanism, switched off, say about it.
-
-    Clear is a change of 0.001 and of twice its standard error. Where specimens differ by 0.05, more
-    in one way than in the other, that is a hint; all else is noise.
-    """
-    said: dict[str, list[str]] = {}
-    for row in rows:
-        name, apart, more = row["cohort"], row["difference"], row["worse"] - row["better"]
-        if name != "clouds" and abs(apart) >= max(2 * row["error"], 0.001):
-            said.setdefault("keep" if apart < 0 else "better without", []).append(name)
-        elif more:
-            word = "hint to keep" if more > 0 else "hint against"
-            said.setdefault(word, []).append(f"{name}, {abs(more)} of {row['specimens']}")
-        elif row["time"] >= 1.25:
-            said.setdefault("saves time", []).append(name)
-    if not set(said) - {"saves time"}:
-        said = {"within noise": [], **said}
-    order = ("keep", "better without", "within noise", "hint to keep", "hint against", "saves time")
-    return "; ".join(
-        f"{word}: {', '.join(said[word])}" if said[word] else word for word in order if word in said
-    )
-
-
-def mechanism_table() -> str:
-    """Return a line for each mechanism: what changes without it, by cohort, and what follows."""
-    rows = {(row["row"], row["cohort"]): row for row in mechanism_rows()}
-    lines = ["| mechanism | what it does | without it | verdict |", "|---|---|---|---|"]
-    for one in MECHANISMS:
-        own = [rows[one.name, name] for name in one.cohorts if (one.name, name) in rows]
-        same = [row["cohort"] for row in own
-                if not row["changed"] and not row["calibration_difference"]]  # fmt: skip
-        cells = [
-            f"{row['cohort']} {row['difference']:+.4f} ± {row['error']:.4f} "
-            f"({row['worse']}/{row['better']}; {row['calibration_difference']:+.3f})"
-            for row in own
-            if row["cohort"] not in same
-        ]
-        cells += [f"same: {', '.join(same)}"] if same else []
-        if own:
-            ratio = ", ".join(f"{row['time']:g}" for row in own)
-            cells.append(f"time {ratio}")
-            lines.append(f"| {one.name} | {one.what} | {'<br>'.join(cells)} | {verdict(own)} |")
-        else:
-            lines.append(f"| {one.name} | {one.what} | | not measured |")
-    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":
