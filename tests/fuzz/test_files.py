@@ -19,6 +19,8 @@ import pytest
 from eutely import Specimen, kernel, read
 from eutely.atlas import Atlas
 from eutely.config import Config
+from eutely.curate.folder import open_material
+from eutely.curate.session import Session
 from eutely.errors import AtlasError, ConfigError, EutelyError, ReadError, SpecimenError, WriteError
 from eutely.fit.model import model_of_atlas
 from eutely.io.atlas import open_atlas, read_atlas, write_atlas
@@ -26,9 +28,12 @@ from eutely.io.config import load_config
 from eutely.io.dd import read_dd
 from eutely.io.limits import VARIABLE, budget, bytes_of
 from eutely.io.whole import write_text
+from eutely.io.written import RECORD, hash_of, manifest_of
 from eutely.record import Record, pack
 from eutely.steps import Context, Run, step
-from eutely.store.folder import RunFolder, open_run
+from eutely.store.folder import MARK, RunFolder, open_run
+from eutely.tasks.kept import _cells_before
+from toy_curation import toy_folder
 
 
 def line() -> Atlas:
@@ -380,3 +385,40 @@ def _refusing(njit):
 
 def test_paths_are_paths():
     assert Path(kernel.CACHE or ".").name.startswith("kernels-")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.timeout(120)  # who reads from a pipe waits for ever
+@pytest.mark.parametrize(
+    "name", ["annotations.csv", "report.npz", "used-atlas.npz", "inputs.json", "pins.csv"]
+)
+def test_pipes_in_a_folder_of_annotations(tmp_path, name):
+    folder = toy_folder(tmp_path / "annotated", 2, 20)
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(ReadError, match=f"{name}: not an ordinary file"):
+        Session(open_material(folder), read_only=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.timeout(120)
+def test_pipes_instead_of_what_eutely_remembers(tmp_path):
+    folder = toy_folder(tmp_path / "annotated", 2, 20)
+    for name in (RECORD, "curate-first.npz"):
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+    assert manifest_of(folder).files == {}
+    assert len(open_material(folder).shown) == 2
+    with open_run(tmp_path / "run"):
+        pass
+    for name, words in {"timings.jsonl": "not an ordinary", MARK: "is damaged"}.items():
+        (tmp_path / "run" / name).unlink(missing_ok=True)
+        os.mkfifo(tmp_path / "run" / name)
+        with pytest.raises(EutelyError, match=words), open_run(tmp_path / "run") as run:
+            run.seconds("step", "key")
+        (tmp_path / "run" / name).unlink()
+        write_text(tmp_path / "run" / MARK, '{"schema": 1}')
+    os.mkfifo(tmp_path / "run" / "cliques.csv")
+    assert _cells_before(tmp_path / "run") == {}
+    with pytest.raises(ReadError, match="not an ordinary file"):
+        hash_of(tmp_path / "run" / "cliques.csv")

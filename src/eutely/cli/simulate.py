@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eutely.cli.common import Quiet, Verbose, check_folder, counted, say, start_log
-from eutely.errors import EutelyError, WriteError
+from eutely.errors import EutelyError, ReadError, WriteError
 
 if TYPE_CHECKING:
     from eutely.specimen import Specimen
@@ -229,9 +229,11 @@ def refuse_to_destroy(output: Path, force: bool) -> None:
 
 def hashes_of_simulation(folder: Path) -> dict[str, str]:
     """Return the entries of a simulated folder and their hashes, "" where not known."""
+    from eutely.io.limits import small_file
+
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = json.loads(small_file(folder / RECORD))
         hashes = record.get("hashes", {})
         return {str(name): str(hashes.get(name, "")) for name in record["entries"]}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ReadError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

@@ -37,6 +37,9 @@ DEFLATE = 1032
 PIECE = 2**20
 """Bytes that are unpacked at once to count them."""
 
+WHOLE = 20
+"""Bytes of memory that a byte of JSON takes, once its values are apart."""
+
 ENTRY = 16
 """Bytes of memory that a byte of the directory of a ZIP archive takes."""
 
@@ -137,6 +140,16 @@ def check_regular(path: Path) -> None:
         raise ReadError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from error
     if not stat.S_ISREG(mode):
         raise ReadError(f"cannot read {path}: not an ordinary file; give a file or a folder")
+
+
+def small_file(path: Path) -> bytes:
+    """Return the content of an ordinary file that is read as a whole, within the budget."""
+    check_regular(path)
+    try:
+        check_memory(path, WHOLE * path.stat().st_size, "the file")
+        return path.read_bytes()
+    except OSError as error:
+        raise ReadError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def beside(path: Path, name: str) -> Path:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from eutely.errors import ReadError
 from eutely.io import nwb_file, volumes
 from eutely.io.columns import SUFFIXES as TABLES
+from eutely.io.limits import small_file
 from eutely.io.names import names_beside
 from eutely.io.programs import program_of
 from eutely.io.volumes.choice import suffix_of
@@ -185,7 +186,7 @@ def read_files(folder: Path) -> Files:
         return x, y, z
 
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(small_file(path))
         sizes = {str(name): size(each) for name, each in values.get("sizes", {}).items()}
         return Files(
             {name: (found(at[0]), str(at[1])) for name, at in values["volumes"].items()},

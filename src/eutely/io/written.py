@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eutely.errors import ReadError, WriteError
+from eutely.io.limits import check_regular, small_file
 from eutely.io.whole import (
     alone,
     copy,
@@ -284,8 +285,8 @@ def check_together(folder: Path, cells: str, names: Iterable[str] = ()) -> None:
 def manifest_of(folder: Path) -> Manifest:
     """Return the manifest of a folder; an empty one where there is none."""
     try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = json.loads(small_file(folder / RECORD))
+    except (ReadError, ValueError, RecursionError):
         return Manifest()
     if not isinstance(found, dict):
         return Manifest()
@@ -359,6 +360,7 @@ def _keep(path: Path) -> None:
 
 
 def _hash(path: Path) -> str:
+    check_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

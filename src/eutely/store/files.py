@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eutely.errors import ReadError, WriteError
+from eutely.io.limits import check_regular, small_file
 from eutely.io.whole import add_all, growing, make_folders, new_bytes, whole
 from eutely.record import Record, plain_json
 
@@ -59,6 +60,7 @@ def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 def read_record(path: Path) -> Record:
     """Read a record; a ReadError says when the file is absent, cut off or damaged."""
+    check_regular(path)
     try:
         with zipfile.ZipFile(path) as archive:
             _check_members(archive, path.stat().st_size)
@@ -117,7 +119,7 @@ class Journal:
         self.path = path
         self._values: list[Any] = []
         try:
-            content = path.read_bytes() if path.exists() else b""
+            content = small_file(path) if path.exists() else b""
             good = 0
             for line in content.splitlines(keepends=True):
                 if not line.endswith(b"\n") or not _intact(line):

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from eutely.errors import ReadError, RunFolderError, WriteError
+from eutely.io.limits import small_file
 from eutely.io.whole import (
     add_all,
     growing,
@@ -148,8 +149,8 @@ class RunFolder:
     def inputs(self) -> dict[str, str]:
         """Return the digests that `describe` wrote down the last time; {} where none are known."""
         try:
-            found = json.loads((self.path / INPUTS).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            found = json.loads(small_file(self.path / INPUTS))
+        except (ReadError, ValueError, RecursionError):
             return {}
         pairs = found.items() if isinstance(found, dict) else ()
         return {str(name): str(digest) for name, digest in pairs}
@@ -196,8 +197,8 @@ def _check(path: Path) -> None:
             )
         return
     try:
-        schema = json.loads(mark.read_bytes())["schema"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        schema = json.loads(small_file(mark))["schema"]
+    except (ReadError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunFolderError(f"{path} is damaged: {MARK} is not readable; {advice}") from error
     if schema != SCHEMA:
         raise RunFolderError(

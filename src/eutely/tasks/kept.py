@@ -6,6 +6,7 @@ import csv
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from eutely.atlas import Atlas
 from eutely.errors import EutelyError, ReadError
 from eutely.io.atlas import cells_of, read_atlas
 from eutely.io.pins import read_pins, write_pins
+from eutely.io.text import read_text
 from eutely.io.whole import alone, keep_copy, remove
 from eutely.io.written import hash_of, manifest_of
 from eutely.store.folder import RunFolder
@@ -173,9 +175,8 @@ def _cells_before(folder: Path) -> dict[tuple[str, int], int]:
     """Read ``cliques.csv`` of the build before: (specimen, id) -> cell."""
     path = folder / CLIQUES
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(StringIO(read_text(path), newline="")))
         return {(row["specimen"], int(row["id"])): int(row["cell"]) for row in rows if row["cell"]}
-    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+    except (ReadError, ValueError, KeyError, TypeError, csv.Error) as error:
         log.warning("cannot read %s (%s): names cannot be carried over", path, error)
         return {}

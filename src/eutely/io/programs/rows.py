@@ -117,6 +117,8 @@ def read_rows(
 
 def beginning(path: Path) -> str:
     """Return the beginning of a text file; "" if it cannot be read."""
+    if not path.is_file():  # reading from a pipe may never end
+        return ""
     try:
         with path.open("rb") as file:
             data = file.read(HEAD)
