@@ -17,6 +17,7 @@ from eutely.fit.match import Fit, Pins, feature_term
 from eutely.fit.model import Model
 from eutely.fit.rates import LOWEST_RATE, START, student_constant
 from eutely.frame import Points
+from eutely.solver.meanfield import predict
 from eutely.solver.softassign import Centres, squared_distances
 
 LEFT_OUT, PART = 0.3, 10.0
@@ -96,18 +97,16 @@ def _view_cost(model: Model, fit: Fit) -> float:
 def log_likelihood(model: Model, fit: Fit, points: Points) -> float:
     """Return the log-likelihood of a specimen by a fit; parameters: see `weigh`.
 
-    Places count given their neighbours, where those are known: cells that move together would be as
-    many witnesses by themselves. Where probabilities are known, a nucleus is explained by all cells
+    Places count given their neighbours: cells that move together would be as many witnesses by
+    themselves. Where probabilities are known, a nucleus is explained by all cells
     that it may be, not by the one that it is matched with. Rates are the same for all fits.
     """
     wider = model.loosened(fit.error)
     shown = np.ones(len(fit.nuclei)) if fit.view is None else fit.view
     present = np.clip(model.background.presence * shown * (1 - START), LOWEST_RATE, 1 - LOWEST_RATE)
     cells = np.flatnonzero(fit.nuclei >= 0)
-    if fit.expected is None:
-        costs = place_costs(model, model.means, wider.centres, fit)
-    else:
-        costs = place_costs(model, fit.expected, wider.field.centres, fit)
+    expected = expected_by_matches(model, fit) if fit.expected is None else fit.expected
+    costs = place_costs(model, expected, wider.field.centres, fit)
     by_features = feature_term(model, fit)
     if by_features is not None:
         costs = costs + by_features.on(Candidates.of_matching(fit.nuclei))
@@ -116,6 +115,14 @@ def log_likelihood(model: Model, fit: Fit, points: Points) -> float:
     total = costs.sum() - np.log(present[cells]).sum() - np.log1p(-present[fit.nuclei < 0]).sum()
     total -= (len(points) - len(cells)) * (np.log(START) + model.background.density)
     return float(len(points) * growth(points, fit.warped) - total)
+
+
+def expected_by_matches(model: Model, fit: Fit) -> Points:
+    """Return (m, 3), where each cell is expected given the nuclei that its neighbours have."""
+    places, cells = model.means.copy(), np.flatnonzero(fit.nuclei >= 0)
+    places[cells] = fit.warped[fit.nuclei[cells]]
+    field = model.field
+    return np.asarray(predict(field.means, field.neighbours, field.predictors, places))
 
 
 def _own_shares(fit: Fit) -> NDArray[np.float64]:

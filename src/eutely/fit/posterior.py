@@ -25,10 +25,10 @@ from eutely.frame import Points, Posed
 from eutely.geometry import spacing
 from eutely.specimen import UNMATCHED
 
-LAG = (300.0, 60.0)
+LAG = (400.0, 90.0)
 """Log-likelihood by which the best and the second fit of a handedness may be behind the best of all
-to be matched jointly. Beyond `CERTAIN` nothing is left of a fit, 200 by `WITNESS`; the joint
-matching moves fits by up to 80 against each other, and those that win were up to 40 behind."""
+to be matched jointly. Beyond `CERTAIN` nothing is left of a fit, 200 by `WITNESS`; fits that win in
+the end were up to 60 behind, and one of a hundred worms 130."""
 
 NEGLIGIBLE = 1e-4
 """Probability below which a cell is not listed as an alternative."""
