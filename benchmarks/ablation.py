@@ -1,12 +1,12 @@
 """What each part of the default preset is worth: builds without it, on training worms.
 
-Run ``python benchmarks/ablation.py [ROW ...] [--workers N]``; it needs the real data
+Run ``python benchmarks/ablation.py [ROW ...] [--draw N] [--workers N]``; it needs the real data
 (``EUTELY_DATA``). Atlases from 30 of the training worms, without names, name 30 others of them,
 each by itself; the test worms are not looked at. The difference from the default is a mean over
-these others, with its standard error: it says nothing about another draw to build from. Rows are
-merged into ``benchmarks/results/ablation.json``, the table goes into ``docs/replication.md``;
-``--again`` computes rows that are there already. What each *mechanism* is worth:
-``ablation_mechanisms.py``.
+these others, with its standard error, for each draw of worms: what builds differ in by chance shows
+between draws. Rows are merged into ``benchmarks/results/ablation.json``, the table goes into
+``docs/replication.md``; ``--again`` computes rows that are there already. What each *mechanism* is
+worth: ``ablation_mechanisms.py``.
 """
 
 import argparse
@@ -40,9 +40,9 @@ ROWS: dict[str, dict[str, Any]] = {
 """Name of the row -> settings that differ from the preset."""
 
 
-def compute(name: str, workers: int) -> None:
+def compute(name: str, draw: int, workers: int) -> None:
     """Build an atlas with the settings of one row, evaluate it and keep the figures."""
-    order = np.random.default_rng(0).permutation(len(worms())).tolist()
+    order = np.random.default_rng(draw).permutation(len(worms())).tolist()
     train = [worms()[number] for number in order[:BUILT]]
     new = [worms()[number] for number in order[BUILT : BUILT + OTHERS]]
     start = time.process_time()
@@ -52,12 +52,13 @@ def compute(name: str, workers: int) -> None:
     accuracies = eutely.evaluate(atlas, new, workers=workers, adapt=False).accuracies
     row = {
         "row": name,
+        "draw": draw,
         "confirmed": round(float(built.consistency().mean()), 4),
         "pre_atlas": round(pre_atlas(built.specimens, built.cells).mean, 4),
         "others": accuracies.round(4).tolist(),
         "processor_seconds": round(seconds, 1),
     }
-    keep(RESULTS, "default", {"rows": rows_with(RESULTS, "default", [row], "row")})
+    keep(RESULTS, "default", {"rows": rows_with(RESULTS, "default", [row], "row", "draw")})
 
 
 def difference(row: Figures, default: Figures) -> str:
@@ -69,37 +70,42 @@ def difference(row: Figures, default: Figures) -> str:
 
 
 def markdown() -> str:
-    """Return the rows as a table, the preset first."""
+    """Return the rows as a table, the preset first, with the differences in each draw."""
     section = known(RESULTS).get("default", {})
-    found = {row["row"]: row for row in section.get("rows", [])}
+    found = {(row["row"], row["draw"]): row for row in section.get("rows", [])}
+    draws = sorted({draw for _, draw in found})
+    heads = [f"draw {draw + 1}: {what}" for draw in draws for what in ("other worms", "difference")]
     lines = [
         f"`python benchmarks/ablation.py` ({section.get('date', 'not run')}): atlases from {BUILT} "
-        f"of the training worms, without names, on {OTHERS} others of them. Bold: more than two "
-        "standard errors over worms; another draw of the worms to build from is not tried.",
+        f"of the training worms, without names, on {OTHERS} others of them. Differences from the "
+        "default with standard errors over worms, bold: more than two.",
         "",
-        "| | pre-atlas | other worms | difference | build, processor seconds |",
-        "|---|---|---|---|---|",
+        f"| | {' | '.join(heads)} | build, processor seconds |",
+        "|---" * (len(heads) + 2) + "|",
     ]
     for name in ROWS:
-        if name not in found:
-            lines.append(f"| {name} | not run | | | |")
-            continue
-        row = found[name]
-        apart = difference(row, found["default"]) if name != "default" else ""
-        mean = float(np.mean(row["others"]))
-        seconds = f"{row['processor_seconds']:.0f}"
-        lines.append(f"| {name} | {row['pre_atlas']:.4f} | {mean:.4f} | {apart} | {seconds} |")
+        cells = []
+        for draw in draws:
+            row = found.get((name, draw))
+            apart = difference(row, found["default", draw]) if row and name != "default" else ""
+            cells += [f"{float(np.mean(row['others'])):.4f}" if row else "not run", apart]
+        seconds = [
+            found[name, draw]["processor_seconds"] for draw in draws if (name, draw) in found
+        ]
+        cells.append(f"{np.mean(seconds):.0f}" if seconds else "")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", help=", ".join(ROWS))
+    parser.add_argument("--draw", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--again", action="store_true", help="also rows that are there already")
     given = parser.parse_args()
     for one in given.rows or ROWS:
-        there = {row["row"] for row in known(RESULTS).get("default", {}).get("rows", [])}
-        if given.again or one not in there:
-            compute(one, given.workers)
+        rows = known(RESULTS).get("default", {}).get("rows", [])
+        if given.again or (one, given.draw) not in {(row["row"], row["draw"]) for row in rows}:
+            compute(one, given.draw, given.workers)
     put("benchmarks/ablation.py", markdown())
