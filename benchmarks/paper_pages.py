@@ -24,7 +24,6 @@ TITLES = {
     "terms": "Supplement C: terms of the costs, and alignment",
     "test": "Table 3: test worms",
     "sizes": "Figures 4 and 5: over the number of training worms",
-    "modes": "Figure 3: from matchings of pairs to cliques",
 }
 """Section -> its heading."""
 
@@ -167,7 +166,9 @@ def times_table() -> str:
         "### Run times",
         "",
         "`python benchmarks/paper.py times trials`; processor seconds, one thread, beside other "
-        "work; the paper: seconds on one core.",
+        "work; the paper: seconds on one core. *aligned*: the training worms, the first time (the "
+        "paper: the test worms and the second time, too); *evaluation*: test worms are aligned "
+        "already.",
         "",
         "| | ours | the paper | times faster |",
         "|---|---|---|---|",
@@ -203,6 +204,32 @@ def partners_table() -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def modes_table() -> str:
+    """Return atlas accuracies by mode of multi-matching, a row for each number of worms."""
+    found = {row["row"]: row for row in section("modes").get("rows", [])}
+    counts = sorted({int(row.split(", ")[1]) for row in found})
+    modes = ("direct", "sparse", "dense")
+    lines = [
+        "### Figure 3: from matchings of pairs to cliques",
+        "",
+        f"`python benchmarks/paper.py modes` ({section('modes').get('date', NOT_RUN)}): accuracy "
+        "of the atlas on its own worms, and processor seconds without matching pairs (*direct*: "
+        "with it). In the figure of the paper direct is worst, and dense slightly better than "
+        "sparse.",
+        "",
+        f"| worms | {' | '.join(f'{mode} | seconds' for mode in modes)} |",
+        "|---" * (2 * len(modes) + 1) + "|",
+    ]
+    for count in counts:
+        rows = [found.get(f"{mode}, {count}") for mode in modes]
+        cells = [
+            f"{shown(row['atlas'])} | {row['processor_seconds']:g}" if row else f"{NOT_RUN} |"
+            for row in rows
+        ]
+        lines.append(f"| {count} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
 
 
 def switches_table() -> str:
@@ -308,7 +335,8 @@ def draw() -> dict[str, str]:
 
 def main() -> None:
     pictures = [f"![{words}](images/{name}.svg)\n" for name, words in draw().items()]
-    tables = [learned_table(), *map(markdown, TITLES), times_table(), partners_table(), not_here()]
+    tables = [learned_table(), *map(markdown, TITLES), modes_table(), times_table()]
+    tables += [partners_table(), not_here()]
     put("paper: switches", switches_table())
     put("paper: exchanged", exchanged_table())
     put("paper: tables", "\n".join([*(text for text in tables if text), *pictures]))

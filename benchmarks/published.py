@@ -90,6 +90,10 @@ CAUSES = {
         "centroids keep here."
     ),
     ("terms", "no offsets"): EXCHANGED,
+    ("terms", "offsets only"): (
+        "centroids keep the weight 0.0001 here, and so decide which assignments are allowed; by a "
+        "weight of 0 the cheapest would be any."
+    ),
     ("sizes", "100"): EXCHANGED,
     ("test", "unsupervised"): EXCHANGED,
     ("test", "unsupervised, by `eutely annotate`"): EXCHANGED,
