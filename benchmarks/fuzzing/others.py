@@ -7,6 +7,7 @@ import tomllib
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -193,17 +194,18 @@ def _list_by_hand(path: Path) -> Content:
         size = told["voxel_size"] and tuple(told["voxel_size"])
         tables = [told.get(key, {}) for key in ("others", "sizes")]
         others, sizes = ({k: tuple(v) for k, v in table.items() if v} for table in tables)
+        sizes = {name: tuple(map(float, size)) for name, size in sizes.items()}
         return {
             "files": ({k: tuple(v) for k, v in told["volumes"].items()}, told["images"], size),
             "more": (others, sizes, tuple(told.get("channels", ()))),
         }
     rows = _rows(path)
     if path.name == "names.csv":
-        return {"names": {int(float(row["id"])): row["name"] for row in rows if row["name"]}}
+        return {"names": {int(Decimal(row["id"])): row["name"] for row in rows if row["name"]}}
     if path.name == "pins.csv":
         pins: dict[tuple[str, int], str | int] = {}
         for row in rows:
-            key = row["specimen"], int(float(row["id"]))
+            key = row["specimen"], int(Decimal(row["id"]))
             number = row.get("cell", "")
             cell = int(float(number)) if number and not row.get("name") else row.get("name", "")
             if row.get("open", "") in ("", "0"):

@@ -421,3 +421,23 @@ def test_pages_with_lossy_compression_are_refused(tmp_path):
     tifffile.imwrite(tmp_path / "worm.tif", image, compression="jpeg", photometric="minisblack")
     with pytest.raises(ReadError, match=re.compile("without loss", re.IGNORECASE)):
         read(tmp_path / "worm.tif", voxel_size=1)
+
+
+def test_a_chunk_that_the_index_of_hdf5_does_not_find(tmp_path):
+    """HDF5 reads background there without a word."""
+    labels = np.zeros((14, 30, 40), np.uint16)
+    labels[2:5, 3:9, 5:9], labels[8:, 2:9, 3:9], labels[9:, 20:27, 25:33] = 1, 2, 3
+    labels[1:4, 20:25, 8:13], labels[1:5, 19:27, 25:33] = 4, 5
+    path = tmp_path / "worm.h5"
+    with h5py.File(path, "w") as file:
+        options = {"chunks": (7, 15, 40), "compression": "gzip", "fletcher32": True}
+        file.create_dataset("labels", data=labels, **options)
+        at = file["labels"].id.get_chunk_info(2).byte_offset
+    assert read(path, voxel_size=1)[0].ids.tolist() == [1, 2, 3, 4, 5]
+    data = path.read_bytes()
+    at = data.index(at.to_bytes(8, "little"))  # behind the place of the chunk, in the index
+    path.write_bytes(data[: at - 4] + b"\xff" * 4 + data[at:])
+    with h5py.File(path) as file:
+        assert not file["labels"][7:, :15].any()
+    with pytest.raises(ReadError, match=r"damaged \(chunk \(7, 0, 0\) is not found"):
+        read(path, voxel_size=1)

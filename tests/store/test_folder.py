@@ -1,5 +1,6 @@
 """A run goes on where it stopped and ends in the same bytes; bad folders are one line."""
 
+import errno
 import json
 import logging
 import os
@@ -14,7 +15,7 @@ import pytest
 from eutely.config import Config, to_toml
 from eutely.errors import EutelyError, RunFolderError, WriteError
 from eutely.record import Record
-from eutely.store.folder import MARK, RunFolder, open_run
+from eutely.store.folder import MARK, RunFolder, locked, open_run
 from without_rights import closed
 from without_rights import eutely as limited
 
@@ -238,3 +239,15 @@ def test_a_lock_in_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -
     )
     said = limited(tmp_path / "lock", code=code)
     assert said.stdout == f"cannot write {tmp_path / 'lock'}: Permission denied\n", said.stderr
+
+
+def test_a_lock_on_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("eutely.store.folder.add_all", full)
+    with (
+        pytest.raises(WriteError, match="lock: No space left on device"),
+        locked(tmp_path / "lock"),
+    ):
+        pass

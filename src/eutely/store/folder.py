@@ -274,20 +274,25 @@ def locked(path: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             file = stack.enter_context(growing(path))
+            _hold(file, path)
         except OSError as error:
             raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
-        try:
-            _take(file)
-        except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise RunFolderError(
-                    f"{path.parent} is in use by {_holder(file)}; wait for it, or choose another"
-                ) from error
-            log.warning("%s: no locks on this file system; run one build at a time", path.parent)
-        file.seek(0)
-        file.truncate()
-        add_all(file, json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
         yield
+
+
+def _hold(file: IO[bytes], path: Path) -> None:
+    """Lock an open file, and write into it who has it."""
+    try:
+        _take(file)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise RunFolderError(
+                f"{path.parent} is in use by {_holder(file)}; wait for it, or choose another"
+            ) from error
+        log.warning("%s: no locks on this file system; run one build at a time", path.parent)
+    file.seek(0)
+    file.truncate()
+    add_all(file, json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
 
 
 @contextmanager

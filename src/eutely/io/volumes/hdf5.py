@@ -3,9 +3,10 @@
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -115,13 +116,40 @@ def _parts(path: Path, dataset: Any) -> Iterator[tuple[NDArray[np.integer], tupl
     stored, total = stored_chunks(path, dataset)
     absent = total - len(stored)
     if not absent:
-        return grid_parts(dataset, dataset.chunks)
+        return _found(path, dataset, stored, grid_parts(dataset, dataset.chunks))
     if dataset.fillvalue:
         raise ReadError(f"{path}: missing chunks have the value {dataset.fillvalue}, not 0")
     warn_absent(path, absent, total)
     offsets = np.array([chunk.chunk_offset for chunk in stored], dtype=np.int64)
     present = offsets.reshape(-1, dataset.ndim) // dataset.chunks
-    return grid_parts(dataset, dataset.chunks, present)
+    return _found(path, dataset, stored, grid_parts(dataset, dataset.chunks, present))
+
+
+def _found(
+    path: Path,
+    dataset: Any,
+    stored: Sequence[Any],
+    parts: Iterable[tuple[NDArray[np.integer], tuple[int, ...]]],
+) -> Iterator[tuple[NDArray[np.integer], tuple[int, ...]]]:
+    """Yield blocks; raise a ReadError where a chunk that is stored was not found.
+
+    HDF5 reads background there, without a word, if the index of the chunks is damaged.
+    """
+    offsets = {tuple(map(int, chunk.chunk_offset)) for chunk in stored}
+    for block, start in parts:
+        ranges = (range(0, n, step) for n, step in zip(block.shape, dataset.chunks, strict=True))
+        for corner in product(*ranges):
+            offset = tuple(a + b for a, b in zip(start, corner, strict=True))
+            inside = tuple(slice(a, a + n) for a, n in zip(corner, dataset.chunks, strict=True))
+            if offset not in offsets or (block[inside] != dataset.fillvalue).any():
+                continue
+            try:
+                dataset.id.read_direct_chunk(offset)
+            except (RuntimeError, OSError) as error:
+                raise ReadError(
+                    f"cannot read {path}: damaged (chunk {offset} is not found); copy it again"
+                ) from error
+        yield block, start
 
 
 def _axes(dataset: Any) -> str:
