@@ -116,8 +116,9 @@ def _along(points: NDArray[np.float64]) -> NDArray[np.float64]:
     count, reach = len(points), NEIGHBOURS
     while True:
         distances, nearest = map(np.asarray, KDTree(points).query(points, range(2, reach + 2)))
-        starts = np.arange(0, count * reach + 1, reach)
-        graph = csr_array((distances.ravel(), nearest.ravel(), starts), (count, count))
+        starts = np.arange(0, count * reach + 1, reach, dtype=np.int32)
+        columns = nearest.ravel().astype(np.int32)  # as the lowest SciPy wants them
+        graph = csr_array((distances.ravel(), columns, starts), (count, count))
         if connected_components(graph, directed=False)[0] == 1:
             break
         reach = min(2 * reach, count - 1)
