@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 def random_motions(cohort: list[Specimen], seed: int) -> list[Specimen]:
     """Return the specimens after random rigid motions, with shuffled rows."""
     rng = np.random.default_rng(seed)
-    turns = Rotation.random(len(cohort), rng=rng).as_matrix()
+    turns = Rotation.random(len(cohort), rng).as_matrix()
     return [
         specimen.moved(turn, rng.normal(0, 1000, 3)).take(rng.permutation(len(specimen)))
         for specimen, turn in zip(cohort, turns, strict=True)

@@ -29,7 +29,7 @@ SUITE = (
     "tests/test_execute.py", "tests/tasks/test_annotate.py", "tests/tasks/test_build.py",
     "tests/curate/test_server.py", "tests/curate/test_session.py", "tests/plots",
     "tests/report/test_page.py", "tests/cli/test_other_formats.py", "tests/cli/test_contract.py",
-    "tests/find/learn",
+    "tests/find/learn", "tests/pose/test_straighten.py",
 )  # fmt: skip
 """Tests that are run: all that calls a library which pyproject.toml bounds."""
 
