@@ -43,7 +43,7 @@ COHORTS = {
 
 
 @contextmanager
-def in_place(folder: Path, _: str = "") -> Iterator[Path]:
+def in_place(folder: Path, *_: object, **__: object) -> Iterator[Path]:
     """Yield the folder itself: files go to their places at once."""
     folder.mkdir(parents=True, exist_ok=True)
     yield folder
