@@ -89,6 +89,14 @@ def section(name: str) -> Figures:
     return known(RESULTS).get(name, {})
 
 
+def fewer(rows: dict[str, Figures]) -> str:
+    """Return what was saved in these rows."""
+    for row in rows.values():
+        if "worms_matched" in row:
+            return f"; {row['trials']} trials a stage, {row['worms_matched']} worms matched"
+    return ""
+
+
 def markdown(name: str) -> str:
     """Return one section as a table: ours, the paper's, the difference, and causes."""
     rows = {row["row"]: row for row in section(name).get("rows", [])}
@@ -103,7 +111,7 @@ def markdown(name: str) -> str:
         cells, told = [], False
         for key in keys:
             mine, theirs = rows.get(row, {}).get(key), wanted.get(row, {}).get(key)
-            apart = difference(mine, theirs)
+            apart = difference(mine, theirs, rows.get(row, {}).get("worms_matched", WORMS))
             mine_shown = shown(mine, lowest=name == "test") if row in rows else NOT_RUN
             cells += [mine_shown, published(theirs), signed(apart)]
             told |= clear(apart)
@@ -111,7 +119,7 @@ def markdown(name: str) -> str:
             causes.append(f"- *{row}*: {CAUSES.get((name, row), 'not known.')}")
         lines.append(f"| {row} | {' | '.join(cells)} |")
     date = section(name).get("date", NOT_RUN)
-    head = f"### {TITLES[name]}\n\n`python benchmarks/paper.py {name}` ({date}).\n"
+    head = f"### {TITLES[name]}\n\n`python benchmarks/paper.py {name}` ({date}{fewer(rows)}).\n"
     return "\n".join([head, *lines, "", *causes, *([""] if causes else [])])
 
 
