@@ -45,7 +45,7 @@ def test_the_embryo_is_there_small_and_named() -> None:
 def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("celegans-l1").write_text("no atlas")
-    with pytest.raises(ReadError, match="not a readable atlas"):
+    with pytest.raises(ReadError, match="celegans-l1: not an atlas"):
         open_atlas("celegans-l1")
 
 
