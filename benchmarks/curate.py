@@ -7,7 +7,6 @@ whether the name shown was right or wrong.
     python benchmarks/curate.py worms        test2 by the built-in atlas (of train100, unsupervised)
     python benchmarks/curate.py degraded     the same worms with 9% missing, spurious segments
     python benchmarks/curate.py heads        scored NeuroPAL heads, eight corrections each
-    python benchmarks/curate.py learn        ten curated worms, and the names of ninety others
     python benchmarks/curate.py time         processor seconds of an answer
     python benchmarks/curate.py page DIR     first paint and answers in Chromium, of a folder of
                                              ``eutely annotate``; by the clock
@@ -31,14 +30,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from eutely.curate.learn import PRIORS, lesson, shown_as_curated
 from numpy.typing import NDArray
 
 import eutely
 from eutely import Annotation, Specimen
 from eutely.atlas import Atlas
 from eutely.cliques import UNMATCHED
-from eutely.curate.cohort import Cohort, moved
+from eutely.curate.cohort import Cohort
 from eutely.curate.experience import Experience
 from eutely.curate.placed import Placed
 from eutely.curate.queue import Known, questions
@@ -57,7 +55,7 @@ MOST = 200
 CORRECTIONS = 8
 """Questions about a head."""
 
-SECTIONS = ("worms", "degraded", "heads", "learn", "time", "page")
+SECTIONS = ("worms", "degraded", "heads", "time", "page")
 
 Choice = Callable[[Placed, Experience | None, Known], int]
 
@@ -275,39 +273,6 @@ def head_rows(strategies: Sequence[str], most: int | None) -> dict[str, list[lis
     return counts
 
 
-def learning(most: int | None, count: int = 10) -> None:
-    """Curate the first worms, learn from them, and name the others again."""
-    cohort, truths = worm_sections("worms", most)
-    names = sorted(truths)
-    curated_ones: list[Placed] = []
-    for name in names[:count]:
-        experience = Experience.of(curated_ones, len(cohort.atlas))
-        specimen, _ = curated(
-            cohort.placed(name), truths[name], STRATEGIES["queue"], experience,
-            until_goal(truths[name]),
-        )  # fmt: skip
-        curated_ones.append(specimen)
-    taught = lesson(cohort, curated_ones)
-    # All shifts, whether or not the curated specimens speak for them.
-    learned = {"as it is": cohort}
-    for prior in PRIORS:
-        atlas = moved(cohort.atlas, [shown_as_curated(one) for one in curated_ones],
-                      cohort.specimens, prior)  # fmt: skip
-        learned[f"{prior:g}"] = Cohort(atlas, cohort.shown, cohort.specimens, series=False)
-    rest = names[count:]
-    keep("learn", {
-        "curated": count, "others": len(rest), "taken": taught.atlas is not None,
-        "curated_before": round(taught.before, 4), "curated_held_out": round(taught.after, 4),
-        "others_by_prior": {
-            prior: round(float(np.mean([
-                1 - wrong(found.placed(name), truths[name]) / (truths[name] != -3).sum()
-                for name in rest
-            ])), 4)
-            for prior, found in learned.items()
-        },
-    })  # fmt: skip
-
-
 def timing(count: int = 30) -> None:
     """Measure an answer: matching again, and the queue after it."""
     cohort, truths = worm_sections("worms", 3)
@@ -409,8 +374,6 @@ def main() -> None:
     given = parser.parse_args()
     if given.section == "time":
         timing()
-    elif given.section == "learn":
-        learning(given.most)
     elif given.section == "page":
         page(given.folder)
     elif given.section == "heads":
