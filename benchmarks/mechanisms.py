@@ -91,28 +91,9 @@ def _by_itself(settle: Any) -> Any:
     return alone
 
 
-CANDIDATES = [
+SERIES_ROWS = [
     Mechanism("shift by series", "moves the atlas to a series",
               {"tasks.annotate:_fit_series": to(lambda *_, **__: set())}, SERIES),
-    Mechanism("completed", "end cells that atlases lack",
-              {"series.together:completed": to(lambda atlas, _: atlas)},
-              ("windows series",)),
-    Mechanism("matched_together", "series matched by each other",
-              {"series.together:outnumber": to(lambda *_: False)},
-              ("windows series",)),
-    Mechanism("all three of them", "series but for handedness",
-              {"tasks.annotate:_fit_series": to(lambda *_, **__: set()),
-               "series.together:completed": to(lambda atlas, _: atlas),
-               "series.together:outnumber": to(lambda *_: False)},
-              ("windows series",)),
-    Mechanism("curate --learn", "atlas learns from curated specimens",
-              {"curate.learn:lesson": to(lambda *_: None)}, ("learn worms", "learn heads")),
-    Mechanism("merged cells", "unites split cells by BIC",
-              {"find.refine.merge:merged": to(lambda cells, _: cells)},
-              ("build", "build windows", "build embryos", "build heads")),
-]  # fmt: skip
-
-SERIES_ROWS = [
     Mechanism("gain guard", "no shift that fits worse",
               {"series.shared:gain": to(lambda *_: 1.0)}, SERIES[:3]),
     Mechanism("handedness by series", "alike specimens settle it together",
@@ -133,8 +114,8 @@ FIT_ROWS = [
               (*EACH, "spurious")),
     Mechanism("reflections", "fits each in other handedness",
               {"fit.posterior:_reflections": to(_nothing)}),
-    Mechanism("MOST_FITS", "two fits are matched jointly",
-              {"fit.posterior:MOST_FITS": to(1)},
+    Mechanism("second fit", "two fits of a handedness are matched jointly",
+              {"fit.posterior:LAG": lambda both: both[:1]},
               ("parts", "ends", "degraded", "clouds", "spurious")),
     Mechanism("prior of handedness", "mirror images are rarer",
               {"fit.posterior:MIRRORED": to(0.5),
@@ -201,7 +182,7 @@ VIEW_ROWS = [
                "fit.propose:BEHIND": lambda all_: all_[1:]},
               ("parts", "heads")),
     Mechanism("half the hypotheses kept", "effort of the search",
-              {"fit.propose:KEPT": to((8, 3, 2))}, ("parts", "heads")),
+              {"fit.propose:KEPT": to((8, 8, 8, 2))}, ("parts", "heads")),
     Mechanism("half the rolls", "effort of the search", {"fit.scan:ROLLS": to(6)},
               ("parts", "heads")),
     Mechanism("windows of as many cells", "exact scales of parts",
@@ -227,10 +208,10 @@ POSE_ROWS = [
     Mechanism("POSES", "four given poses, not two", {"pose.stand:POSES": to(2)},
               WHOLE),
     Mechanism("symmetry plane", "roll by left and right",
-              {"pose.symmetry:best_rolls": to(lambda _: [(0.0, 0.0), (np.pi / 2, 0.0)])},
+              {"pose.hypotheses:best_rolls": to(lambda _: [(0.0, 0.0), (np.pi / 2, 0.0)])},
               WHOLE),
     Mechanism("without_centre_line", "symmetry of curved bodies",
-              {"pose.symmetry:without_centre_line": to(lambda points: points)},
+              {"pose.hypotheses:without_centre_line": to(lambda points: points)},
               (*WHOLE, "bent")),
     Mechanism("body without strays", "far nuclei and clumps out",
               {"pose.pose:STRAY": to(1e9), "pose.pose:CLUMP": to(0.0)},
@@ -269,7 +250,7 @@ FIND_ROWS = [
               {"fit.model:SETTLED": to(2.0), "fit.model:LEFT_OVER": to(1e9)}, ("build windows",)),
 ]  # fmt: skip
 
-MECHANISMS = [*CANDIDATES, *FIT_ROWS, *SERIES_ROWS, *FIND_ROWS, *VIEW_ROWS, *POSE_ROWS]
+MECHANISMS = [*FIT_ROWS, *SERIES_ROWS, *FIND_ROWS, *VIEW_ROWS, *POSE_ROWS]
 
 UNJUDGED = {
     "ASYMMETRIC, TELLING": "symmetric animals: simulated ones only",
