@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eutely.fit.evidence import PLACED, is_mirrored, trust, weigh
+from eutely.fit.evidence import PLACED, is_mirrored, log_likelihood, trust, weigh
 from eutely.fit.hypothesis import WITNESS, Prior
 from eutely.fit.match import Fit, match_jointly
 from eutely.fit.model import Model, model_of_atlas
@@ -61,6 +61,23 @@ def test_the_right_place_has_more_evidence_than_any_other(model: Model) -> None:
     for roll, back in ((180.0, False), (0.0, True), (90.0, False)):
         points = turned(body, roll, back)
         assert evidence(model, place_standing(model, posed(points)).fit, points) < right - 50
+
+
+def test_cells_that_move_together_are_few_witnesses_before_the_joint_matching_too(
+    model: Model,
+) -> None:
+    """A bend that the neighbours explain costs less than the same steps in any direction."""
+    (body,) = bodies(1, seed=3)
+    along = (body[:, 0] - body[:, 0].mean()) / body[:, 0].std()
+    bend = np.column_stack([np.zeros(CELLS), along**2 - 1, np.zeros(CELLS)])
+    mixed = np.random.default_rng(0).permutation(bend)
+    fit = place_standing(model, posed(body)).fit
+    bare = replace(fit, shares=None, expected=None, error=0.0)
+
+    def moved(steps: Points) -> float:
+        return log_likelihood(model, replace(bare, warped=bare.warped + 2 * steps), body)
+
+    assert moved(bend) > moved(mixed) + 10
 
 
 def test_the_unit_of_nuclei_does_not_change_what_compares(model: Model) -> None:
