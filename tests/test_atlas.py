@@ -163,7 +163,7 @@ def test_other_files_are_not_atlases(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="no such file"):
         read_atlas(path)
     path.write_bytes(b"nothing")
-    with pytest.raises(ReadError, match="not a readable atlas"):
+    with pytest.raises(ReadError, match="not an atlas"):
         read_atlas(path)
     with h5py.File(path, "w"):
         pass

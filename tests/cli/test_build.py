@@ -166,7 +166,7 @@ def test_accuracy_as_json(folder: Path, tmp_path: Path) -> None:
         (["build", "{0}/new", "-o", "{1}/run", "--workers", "1", "--dask", "local:1"], "only one"),
         (["build", "{0}/new", "-o", "{1}/run", "--features", "hue"], "there are: radius"),
         (["name", "{0}/none.h5", "{0}/new"], "no such file"),
-        (["name", "{0}/new/worm001.csv", "{0}/new"], "not a readable atlas"),
+        (["name", "{0}/new/worm001.csv", "{0}/new"], "not an atlas"),
         (["annotate", "{0}/named.h5", "{0}/new", "-o", "{0}/named.h5"], "is a file"),
         (["evaluate", "{0}/run/atlas.h5", "{0}/new"], "eutely name"),
     ],

@@ -58,11 +58,14 @@ class Weighed(NamedTuple):
         times likelier the nuclei are at their places than as points anywhere in the body, in
         logarithms. Specimens at their right places have 0 to 4, random points and other organisms
         -1.4 or less. NaN where the model of the atlas gives no evidence.
+    features
+        share of features in ``log``.
     """
 
     fit: Fit
     log: float
     support: float
+    features: float = 0.0
 
 
 def weigh(model: Model, fit: Fit, points: Points, prior: Prior | None = None) -> Weighed:
@@ -79,12 +82,13 @@ def weigh(model: Model, fit: Fit, points: Points, prior: Prior | None = None) ->
     prior
         of the map from there into the frame of the atlas; None where the pose is known.
     """
-    likelihood = log_likelihood(model, fit, points)
+    features = feature_likelihood(model, fit)
+    likelihood = log_likelihood(model, fit, points, features)
     log = (likelihood - _view_cost(model, fit)) / WITNESS
     if prior is not None:
         log += prior.log(least_squares(points, fit.posed)[0])
     chance = len(points) * (model.background.density + growth(points, fit.warped))
-    return Weighed(fit, log, (likelihood - chance) / len(points))
+    return Weighed(fit, log, (likelihood - chance) / len(points), features / WITNESS)
 
 
 def _view_cost(model: Model, fit: Fit) -> float:
@@ -94,9 +98,16 @@ def _view_cost(model: Model, fit: Fit) -> float:
     return PART + LEFT_OUT * float(model.background.presence @ (1 - fit.view))
 
 
-def log_likelihood(model: Model, fit: Fit, points: Points) -> float:
+def feature_likelihood(model: Model, fit: Fit) -> float:
+    """Return the log-likelihood ratio of the features of matched nuclei."""
+    costs = feature_term(model, fit)
+    return 0.0 if costs is None else -float(costs.on(Candidates.of_matching(fit.nuclei)).sum())
+
+
+def log_likelihood(model: Model, fit: Fit, points: Points, features: float = 0.0) -> float:
     """Return the log-likelihood of a specimen by a fit; parameters: see `weigh`.
 
+    ``features`` is from `feature_likelihood`.
     Places count given their neighbours: cells that move together would be as many witnesses by
     themselves. Where probabilities are known, a nucleus is explained by all cells
     that it may be, not by the one that it is matched with. Rates are the same for all fits.
@@ -107,12 +118,14 @@ def log_likelihood(model: Model, fit: Fit, points: Points) -> float:
     cells = np.flatnonzero(fit.nuclei >= 0)
     expected = expected_by_matches(model, fit) if fit.expected is None else fit.expected
     costs = place_costs(model, expected, wider.field.centres, fit)
-    by_features = feature_term(model, fit)
-    if by_features is not None:
-        costs = costs + by_features.on(Candidates.of_matching(fit.nuclei))
     if fit.shares is not None:
         costs = costs + np.log(_own_shares(fit))
-    total = costs.sum() - np.log(present[cells]).sum() - np.log1p(-present[fit.nuclei < 0]).sum()
+    total = (
+        costs.sum()
+        - features
+        - np.log(present[cells]).sum()
+        - np.log1p(-present[fit.nuclei < 0]).sum()
+    )
     total -= (len(points) - len(cells)) * (np.log(START) + model.background.density)
     return float(len(points) * growth(points, fit.warped) - total)
 

@@ -26,9 +26,10 @@ from eutely.geometry import spacing
 from eutely.specimen import UNMATCHED
 
 LAG = (400.0, 90.0)
-"""Log-likelihood by which the best and the second fit of a handedness may be behind the best of all
-to be matched jointly. Beyond `CERTAIN` nothing is left of a fit, 200 by `WITNESS`; fits that win in
-the end were up to 60 behind, and one of a hundred worms 130."""
+"""Log-likelihood of places by which the best and the second fit of a handedness may be behind the
+best of all to be matched jointly: a matching of each cell by itself follows features too well.
+Beyond `CERTAIN` nothing is left of a fit, 200 by `WITNESS`; fits that win in the end were up to 60
+behind."""
 
 NEGLIGIBLE = 1e-4
 """Probability below which a cell is not listed as an alternative."""
@@ -254,10 +255,11 @@ def _likeliest(found: list[Weighed], points: Points) -> list[Weighed]:
     """Return the likeliest fits of each handedness, the likeliest first."""
     kept: list[Weighed] = []
     counts = {False: 0, True: 0}
+    best = max((one.log - one.features for one in found), default=0.0)
     for one in sorted(found, key=lambda one: -one.log):
         hand = is_mirrored(points, one.fit.warped)
         lag = LAG[counts[hand]] if counts[hand] < len(LAG) else -1.0
-        if not kept or WITNESS * (kept[0].log - one.log) <= lag:
+        if WITNESS * (best - (one.log - one.features)) <= lag:
             kept.append(one)
             counts[hand] += 1
     return kept

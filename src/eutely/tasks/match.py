@@ -182,7 +182,7 @@ def _placed(
     specimen = posed(given, cells.model.body.size)
     best = best_of_hands(cells, specimen, float(known), hands)
     found: dict[bool, Specimen] = {}
-    for hand, (fit, _, _) in best.items():
+    for hand, (fit, *_) in best.items():
         matrix, shift = least_squares(given.specimen.centroids, fit.warped)
         moved = given.specimen.mapped(matrix, shift)
         found[hand] = replace(moved, centroids=fit.warped)
