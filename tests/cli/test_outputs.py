@@ -119,10 +119,9 @@ def test_the_summary_as_json(folder: Path, tmp_path: Path) -> None:
 def test_one_specimen_is_not_several(folder: Path, tmp_path: Path) -> None:
     one = folder / "worms" / "worm001.csv"
     said = run("annotate", folder / "named.h5", one, "-o", tmp_path, "-j", 1)
-    assert said == (
-        "30 of 30 nuclei of 1 specimen have a cell, 30 of them with confidence 0.9 or more; "
-        f"look first at {tmp_path / 'report.html'}\nnext: eutely curate {tmp_path}\n"
-    )
+    assert said.startswith("30 of 30 nuclei of 1 specimen have a cell, ")
+    assert f"; look first at {tmp_path / 'report.html'}\n" in said
+    assert said.endswith(f"next: eutely curate {tmp_path}\n")
     page = (tmp_path / "report.html").read_text()
     assert "<span>specimen</span>" in page
     assert "1 specimens" not in page + said

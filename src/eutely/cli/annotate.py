@@ -156,12 +156,14 @@ def annotate(
     from eutely.io.relabel import FOLDER
     from eutely.io.sources import remembered, write_files
     from eutely.io.written import PAGE, refuse_folder, refuse_run, refuse_to_replace, tables_in
-    from eutely.store.folder import not_curated
 
     check_folder(output)
     refuse_folder(output, inputs)
     refuse_run(output)
-    context.with_resource(not_curated(output))  # until the command ends
+    if output.exists():
+        from eutely.store.folder import not_curated
+
+        context.with_resource(not_curated(output))  # until the command ends
     run_on = threads_or_dask(workers, dask)
     files = sources(inputs)
     images = given_images.get()
