@@ -31,7 +31,7 @@ log = logging.getLogger("eutely")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-VERSION = 13
+VERSION = 14
 """Of the code of all steps; raised when results change while settings and inputs do not."""
 
 
