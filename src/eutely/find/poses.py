@@ -298,14 +298,9 @@ def _placed_in(
     hands: Hands,
 ) -> list[Placements]:
     """Place specimens in a model."""
-    shared = (Target.of(model), known, hands)
+    shared = (Target.of(model), float(known), hands)
     specimens = [frame.specimens[at] for at in numbers]
-    return list(context.executor.map(_place, specimens, shared=shared))
-
-
-def _place(target: Target, known: bool, hands: Hands, specimen: Posed) -> Placements:
-    """Place one specimen in each handedness."""
-    return best_of_hands(target, specimen, float(known), hands)
+    return list(context.executor.map(best_of_hands, specimens, shared=shared))
 
 
 def _with_placements(

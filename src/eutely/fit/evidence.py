@@ -83,7 +83,7 @@ def weigh(model: Model, fit: Fit, points: Points, prior: Prior | None = None) ->
         of the map from there into the frame of the atlas; None where the pose is known.
     """
     features = feature_likelihood(model, fit)
-    likelihood = log_likelihood(model, fit, points, features)
+    likelihood = place_likelihood(model, fit, points) + features
     log = (likelihood - _view_cost(model, fit)) / WITNESS
     if prior is not None:
         log += prior.log(least_squares(points, fit.posed)[0])
@@ -104,10 +104,14 @@ def feature_likelihood(model: Model, fit: Fit) -> float:
     return 0.0 if costs is None else -float(costs.on(Candidates.of_matching(fit.nuclei)).sum())
 
 
-def log_likelihood(model: Model, fit: Fit, points: Points, features: float = 0.0) -> float:
-    """Return the log-likelihood of a specimen by a fit; parameters: see `weigh`.
+def log_likelihood(model: Model, fit: Fit, points: Points) -> float:
+    """Return the log-likelihood of a specimen by a fit; parameters: see `weigh`."""
+    return place_likelihood(model, fit, points) + feature_likelihood(model, fit)
 
-    ``features`` is from `feature_likelihood`.
+
+def place_likelihood(model: Model, fit: Fit, points: Points) -> float:
+    """Return the log-likelihood of a specimen by a fit but for features; parameters: see `weigh`.
+
     Places count given their neighbours: cells that move together would be as many witnesses by
     themselves. Where probabilities are known, a nucleus is explained by all cells
     that it may be, not by the one that it is matched with. Rates are the same for all fits.
@@ -120,12 +124,7 @@ def log_likelihood(model: Model, fit: Fit, points: Points, features: float = 0.0
     costs = place_costs(model, expected, wider.field.centres, fit)
     if fit.shares is not None:
         costs = costs + np.log(_own_shares(fit))
-    total = (
-        costs.sum()
-        - features
-        - np.log(present[cells]).sum()
-        - np.log1p(-present[fit.nuclei < 0]).sum()
-    )
+    total = costs.sum() - np.log(present[cells]).sum() - np.log1p(-present[fit.nuclei < 0]).sum()
     total -= (len(points) - len(cells)) * (np.log(START) + model.background.density)
     return float(len(points) * growth(points, fit.warped) - total)
 

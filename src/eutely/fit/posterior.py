@@ -221,18 +221,20 @@ def warped(target: Target, specimen: Posed, prior: Prior, pins: Pins = None) -> 
 
 
 def best_of_hands(
-    target: Target, specimen: Posed, same: float, hands: Hands
+    target: Target, same: float, hands: Hands, specimen: Posed
 ) -> dict[bool, Weighed]:
     """Return the likeliest fit in each handedness that has one, each cell by itself.
 
     Parameters
     ----------
-    target, specimen
-        see `place`.
+    target
+        the cells of an atlas.
     same
         probability that specimen and atlas have the same unit.
     hands
         handednesses to consider.
+    specimen
+        in its plausible poses, brought to the size of the atlas.
     """
     prior = Prior.of(target.ratio(specimen), same=same, hands=hands)
     points = specimen.unstretched()

@@ -16,7 +16,7 @@ from eutely.atlas import Atlas
 from eutely.config.model import Estimate
 from eutely.estimate import robust_gaussians
 from eutely.estimate.origins import blended_scores
-from eutely.fit.evidence import PLACED, feature_likelihood, log_likelihood
+from eutely.fit.evidence import PLACED, log_likelihood
 from eutely.fit.match import Fit
 from eutely.fit.mirror import mirror_probabilities
 from eutely.fit.model import Model
@@ -68,11 +68,7 @@ def gain(model: Model, moved: Model, fit: Fit, points: Points) -> float:
     of one series.
     """
     bare = replace(fit, expected=None, shares=None)
-    return _with_features(moved, bare, points) - _with_features(model, bare, points)
-
-
-def _with_features(model: Model, fit: Fit, points: Points) -> float:
-    return log_likelihood(model, fit, points, feature_likelihood(model, fit))
+    return log_likelihood(moved, bare, points) - log_likelihood(model, bare, points)
 
 
 def by_cell(fit: Fit, values: Points) -> NDArray[np.float64]:

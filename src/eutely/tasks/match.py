@@ -180,7 +180,7 @@ def _placed(
     known unit.
     """
     specimen = posed(given, cells.model.body.size)
-    best = best_of_hands(cells, specimen, float(known), hands)
+    best = best_of_hands(cells, float(known), hands, specimen)
     found: dict[bool, Specimen] = {}
     for hand, (fit, *_) in best.items():
         matrix, shift = least_squares(given.specimen.centroids, fit.warped)
